@@ -1,0 +1,256 @@
+// The CPU loops of elementwise plans: flat, tiles, and per-element offsets.
+#include "engine/cpu/elementwise.h"
+
+#include "engine/cpu/share.h"
+#include "engine/cpu/stage.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace iterlab::cpu {
+namespace {
+
+// One operand's buffers: `lanes` holds a tile in the compute type, `raw` one in the storage type.
+// Not a multiple of 4096 bytes, so that loads from one buffer do not seem to depend on stores to
+// the next (low address bits are compared first).
+struct StageBuffer {
+  alignas(64) char lanes[kTileBytes + 320];
+  alignas(64) char raw[kTileBytes + 320];
+};
+
+struct Call {
+  const Plan& plan;
+  LanesFn lanes;
+  const StageKernels& stage;
+  char* const* data;
+  const Number* parameters;
+};
+
+// Operators that move bits run on the unsigned type of the element's width.
+int kernel_type(const Plan& plan) {
+  if (!plan.op->moves_bits) return compute_index(plan.compute_dtype);
+  constexpr DType by_width[kNumWidths] = {DType::Byte, DType::UInt16, DType::UInt32, DType::UInt64,
+                                          DType::ComplexDouble};
+  return compute_index(by_width[width_index(element_size(plan.compute_dtype))]);
+}
+
+template <class Body>
+void for_pieces(const Plan& plan, const Parallel& parallel, int64_t count, const Body& body) {
+  share(parallel, count, static_cast<double>(plan.bytes) * plan.op->cost, body);
+}
+
+// Every operand is used in place: one call of the kernel for each thread.
+void run_flat(const Call& call, const Parallel& parallel) {
+  const Plan& plan = call.plan;
+  for_pieces(plan, parallel, plan.numel, [&](int64_t begin, int64_t end) {
+    char* pointers[kMaxOperands];
+    for (int i = 0; i < plan.num_operands; ++i) {
+      pointers[i] =
+          call.data[i] + begin * element_size(plan.operands[static_cast<size_t>(i)].dtype);
+    }
+    call.lanes(end - begin, pointers, call.parameters);
+  });
+}
+
+// Walks the tiles of a plan in order: along the rows' dim first when tiles are one row, else along
+// the innermost.
+class TileWalk {
+ public:
+  explicit TileWalk(const Plan& plan) : plan_(plan), ndim_(std::max(2, plan.loop_shape.size())) {
+    for (int d = 0; d < ndim_; ++d) {
+      const int64_t size = d < plan.loop_shape.size() ? plan.loop_shape[d] : 1;
+      step_[d] = d == 0 ? plan.tile_inner : d == 1 ? plan.tile_rows : 1;
+      tiles_[d] = (size + step_[d] - 1) / step_[d];
+      total_ *= tiles_[d];
+    }
+  }
+
+  int64_t total() const { return total_; }
+
+  void seek(int64_t tile) {
+    for (int d = 0; d < ndim_; ++d) {
+      index_[d] = tile % tiles_[d] * step_[d];
+      tile /= tiles_[d];
+    }
+  }
+
+  void next() {
+    for (int d = 0; d < ndim_; ++d) {
+      index_[d] += step_[d];
+      if (index_[d] < tiles_[d] * step_[d]) return;
+      index_[d] = 0;
+    }
+  }
+
+  Tile tile_of(int operand, char* base) const {
+    const Dims& strides = plan_.operands[static_cast<size_t>(operand)].strides;
+    const Dims& shape = plan_.loop_shape;
+    const int ndim = shape.size();
+    Tile tile{base, 0, 0, 1, 1};
+    for (int d = 0; d < ndim; ++d) tile.data += index_[d] * strides[d];
+    if (ndim > 0) {
+      tile.inner = std::min(step_[0], shape[0] - index_[0]);
+      tile.inner_stride = strides[0];
+    }
+    if (ndim > 1) {
+      tile.rows = std::min(step_[1], shape[1] - index_[1]);
+      tile.row_stride = strides[1];
+    }
+    return tile;
+  }
+
+ private:
+  const Plan& plan_;
+  int ndim_;
+  int64_t total_ = 1;
+  int64_t step_[kMaxDims], tiles_[kMaxDims], index_[kMaxDims];
+};
+
+// One tile: stage inputs, run the functor, stage outputs. Keeps staged inputs that the next tile
+// shares (broadcasts).
+class TileRunner {
+ public:
+  explicit TileRunner(const Call& call)
+      : call_(call), lane_(element_size(call.plan.compute_dtype)) {
+    for (Tile& tile : staged_) tile = {nullptr, 0, 0, 0, 0};
+  }
+
+  void run(const TileWalk& walk) {
+    const Plan& plan = call_.plan;
+    char* pointers[kMaxOperands];
+    int64_t pitches[kMaxOperands];
+    Tile tiles[kMaxOperands];
+    bool flat = true;
+    for (int i = 0; i < plan.num_operands; ++i) {
+      const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+      Tile& tile = tiles[i] = walk.tile_of(i, call_.data[i]);
+      pointers[i] = operand.staged ? buffers_[i].lanes : tile.data;
+      pitches[i] = operand.staged ? tile.inner * lane_ : tile.row_stride;
+      flat = flat && (tile.rows == 1 || pitches[i] == tile.inner * lane_);
+      if (i >= plan.num_outputs && operand.staged && !(tile == staged_[i])) {
+        stage_in(call_.stage, tile, operand.dtype, plan.compute_dtype, buffers_[i].lanes,
+                 buffers_[i].raw);
+        staged_[i] = tile;
+      }
+    }
+    run_rows(tiles[0], flat, pointers, pitches);
+    for (int i = 0; i < plan.num_outputs; ++i) {
+      const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+      if (operand.staged)
+        stage_out(call_.stage, tiles[i], plan.compute_dtype, operand.dtype, buffers_[i].lanes,
+                  buffers_[i].raw);
+    }
+  }
+
+ private:
+  void run_rows(const Tile& tile, bool flat, char** pointers, const int64_t* pitches) const {
+    if (flat) return call_.lanes(tile.inner * tile.rows, pointers, call_.parameters);
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      call_.lanes(tile.inner, pointers, call_.parameters);
+      for (int i = 0; i < call_.plan.num_operands; ++i) pointers[i] += pitches[i];
+    }
+  }
+
+  const Call& call_;
+  int64_t lane_;
+  Tile staged_[kMaxOperands];  // what each input's buffer holds
+  StageBuffer buffers_[kMaxOperands];
+};
+
+void run_tiles(const Call& call, const Parallel& parallel) {
+  const TileWalk whole(call.plan);
+  for_pieces(call.plan, parallel, whole.total(), [&](int64_t begin, int64_t end) {
+    TileWalk walk(call.plan);
+    TileRunner runner(call);
+    walk.seek(begin);
+    for (int64_t tile = begin; tile < end; ++tile, walk.next()) runner.run(walk);
+  });
+}
+
+// Byte offsets of `count` elements from the `first` in iteration order.
+void element_offsets(const Plan& plan, const OperandPlan& operand, int64_t first, int64_t count,
+                     int64_t* offsets) {
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t index = first + k, offset = 0;
+    for (int d = 0; d < plan.loop_shape.size(); ++d) {
+      offset += index % plan.loop_shape[d] * operand.strides[d];
+      index /= plan.loop_shape[d];
+    }
+    offsets[k] = offset;
+  }
+}
+
+// Per-element offsets: every operand is gathered and scattered element by element, in iteration
+// order. Slow and simple: the reference for the other loops.
+class GenericRunner {
+ public:
+  explicit GenericRunner(const Call& call) : call_(call) {
+    for (int i = 0; i < call.plan.num_operands; ++i) pointers_[i] = buffers_[i].lanes;
+  }
+
+  void run(int64_t first, int64_t count) {
+    const Plan& plan = call_.plan;
+    for (int i = plan.num_outputs; i < plan.num_operands; ++i) load(i, first, count);
+    call_.lanes(count, pointers_, call_.parameters);
+    for (int i = 0; i < plan.num_outputs; ++i) store(i, first, count);
+  }
+
+ private:
+  void load(int i, int64_t first, int64_t count) {
+    const OperandPlan& operand = call_.plan.operands[static_cast<size_t>(i)];
+    const auto element = static_cast<size_t>(element_size(operand.dtype));
+    const CastFn cast =
+        call_.stage.cast[type_index(operand.dtype)][type_index(call_.plan.compute_dtype)];
+    char* packed = cast != nullptr ? buffers_[i].raw : buffers_[i].lanes;
+    element_offsets(call_.plan, operand, first, count, offsets_);
+    for (int64_t k = 0; k < count; ++k, packed += element)
+      std::memcpy(packed, call_.data[i] + offsets_[k], element);
+    if (cast != nullptr) cast(buffers_[i].raw, buffers_[i].lanes, count);
+  }
+
+  void store(int i, int64_t first, int64_t count) {
+    const OperandPlan& operand = call_.plan.operands[static_cast<size_t>(i)];
+    const auto element = static_cast<size_t>(element_size(operand.dtype));
+    const CastFn cast =
+        call_.stage.cast[type_index(call_.plan.compute_dtype)][type_index(operand.dtype)];
+    if (cast != nullptr) cast(buffers_[i].lanes, buffers_[i].raw, count);
+    const char* packed = cast != nullptr ? buffers_[i].raw : buffers_[i].lanes;
+    element_offsets(call_.plan, operand, first, count, offsets_);
+    for (int64_t k = 0; k < count; ++k, packed += element)
+      std::memcpy(call_.data[i] + offsets_[k], packed, element);
+  }
+
+  const Call& call_;
+  char* pointers_[kMaxOperands];
+  StageBuffer buffers_[kMaxOperands];
+  int64_t offsets_[kTileBytes];
+};
+
+void run_generic(const Call& call, const Parallel& parallel) {
+  const int64_t tile = call.plan.tile_inner;
+  for_pieces(call.plan, parallel, call.plan.numel, [&](int64_t begin, int64_t end) {
+    GenericRunner runner(call);
+    for (int64_t first = begin; first < end; first += tile)
+      runner.run(first, std::min(tile, end - first));
+  });
+}
+
+}  // namespace
+
+void run_elementwise(const Plan& plan, const ElementwiseKernels& kernels, const StageKernels& stage,
+                     char* const* data, const Number* parameters, const Parallel& parallel) {
+  if (plan.numel == 0) return;
+  const Call call{plan, kernels.by_type[kernel_type(plan)], stage, data, parameters};
+  bool in_place = plan.path == Path::vectorized;
+  for (int i = 0; i < plan.num_operands; ++i)
+    in_place = in_place && !plan.operands[static_cast<size_t>(i)].staged;
+  if (in_place) {
+    run_flat(call, parallel);
+  } else if (plan.path == Path::generic) {
+    run_generic(call, parallel);
+  } else {
+    run_tiles(call, parallel);
+  }
+}
+
+}  // namespace iterlab::cpu

@@ -1,0 +1,37 @@
+// The kernel table of one capability: what its shared library exports.
+#include "engine/cpu/lanes.h"
+#include "engine/cpu/reduce_kernels.h"
+#include "iterlab/ops.h"
+
+#define ITERLAB_STRING_(x) #x
+#define ITERLAB_STRING(x) ITERLAB_STRING_(x)
+
+namespace iterlab::cpu {
+
+inline namespace CPU_CAPABILITY {
+void append_unary_kernels(const ElementwiseKernels**& next);
+}
+
+namespace {
+
+KernelTable make_table() {
+  static const ElementwiseKernels* elementwise[ops::ElementwiseOps::size];
+  static const ReduceKernels* reduce[ops::ReduceOps::size];
+  const ElementwiseKernels** next = elementwise;
+  append_unary_kernels(next);
+  append_kernels(ops::BinaryOps{}, next);
+  append_kernels(ops::TernaryOps{}, next);
+  append_kernels(ops::DataOps{}, next);
+  const ReduceKernels** next_reduce = reduce;
+  append_reduce_kernels(ops::ReduceOps{}, next_reduce);
+  return {ITERLAB_STRING(CPU_CAPABILITY), stage_kernels(), elementwise, reduce};
+}
+
+}  // namespace
+}  // namespace iterlab::cpu
+
+extern "C" __attribute__((visibility("default"))) const iterlab::cpu::KernelTable*
+iterlab_cpu_kernel_table() {
+  static const iterlab::cpu::KernelTable table = iterlab::cpu::make_table();
+  return &table;
+}

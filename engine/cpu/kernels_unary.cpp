@@ -1,0 +1,13 @@
+// The kernels of unary operators, in a file of their own for the sake of build time.
+#include "engine/cpu/lanes.h"
+#include "iterlab/ops/unary.h"
+
+namespace iterlab::cpu {
+inline namespace CPU_CAPABILITY {
+
+void append_unary_kernels(const ElementwiseKernels**& next) {
+  append_kernels(ops::UnaryOps{}, next);
+}
+
+}  // namespace CPU_CAPABILITY
+}  // namespace iterlab::cpu

@@ -1,0 +1,90 @@
+// Staging: brings a tile of an operand to the compute type and unit stride, and a tile of results
+// back.
+#pragma once
+
+#include "engine/cpu/kernel_table.h"
+#include "engine/path.h"
+
+namespace iterlab::cpu {
+
+// A tile of one operand in memory: `rows` x `inner` elements of `dtype`, strides in bytes.
+struct Tile {
+  char* data;
+  int64_t inner_stride;
+  int64_t row_stride;
+  int64_t inner;
+  int64_t rows;
+
+  bool operator==(const Tile&) const = default;
+};
+
+// The kernel for a tile's layout.
+inline GatherFn gather_for(const StageKernels& stage, const Tile& tile, int64_t element) {
+  const int width = width_index(element);
+  if (tile.inner_stride == element) return stage.gather_rows[width];
+  if (tile.row_stride == element && tile.rows > 1) return stage.gather_transposed[width];
+  return stage.gather_strided[width];
+}
+
+inline ScatterFn scatter_for(const StageKernels& stage, const Tile& tile, int64_t element) {
+  const int width = width_index(element);
+  if (tile.inner_stride == element) return stage.scatter_rows[width];
+  if (tile.row_stride == element && tile.rows > 1) return stage.scatter_transposed[width];
+  return stage.scatter_strided[width];
+}
+
+// Rows at least this long are converted straight from or to memory; shorter ones are packed first,
+// so that one call converts the whole tile.
+inline constexpr int64_t kCastRowFrom = 64;
+
+// Fills `lanes` with the tile, packed, converted from dtype `from` to `to`. `raw` is scratch for
+// the tile in `from`.
+inline void stage_in(const StageKernels& stage, const Tile& tile, DType from, DType to, char* lanes,
+                     char* raw) {
+  const int64_t element = element_size(from), lane = element_size(to);
+  const CastFn cast = stage.cast[type_index(from)][type_index(to)];
+  const int64_t count = tile.inner * tile.rows;
+  if (tile.inner_stride == 0 && (tile.row_stride == 0 || tile.rows == 1)) {
+    const char* value = tile.data;
+    if (cast != nullptr) {
+      cast(tile.data, raw, 1);
+      value = raw;
+    }
+    stage.fill[width_index(lane)](value, lanes, count);
+  } else if (cast == nullptr) {
+    gather_for(stage, tile, element)(tile.data, tile.inner_stride, tile.row_stride, lanes,
+                                     tile.inner, tile.rows);
+  } else if (tile.inner_stride == element && (tile.inner >= kCastRowFrom || tile.rows == 1)) {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      cast(tile.data + r * tile.row_stride, lanes + r * tile.inner * lane, tile.inner);
+    }
+  } else {
+    gather_for(stage, tile, element)(tile.data, tile.inner_stride, tile.row_stride, raw, tile.inner,
+                                     tile.rows);
+    cast(raw, lanes, count);
+  }
+}
+
+// Writes `lanes`, a packed tile of dtype `from`, to memory in dtype `to`. `raw` is scratch for the
+// tile in `to`.
+inline void stage_out(const StageKernels& stage, const Tile& tile, DType from, DType to,
+                      const char* lanes, char* raw) {
+  const int64_t element = element_size(to), lane = element_size(from);
+  const CastFn cast = stage.cast[type_index(from)][type_index(to)];
+  if (cast != nullptr && tile.inner_stride == element &&
+      (tile.inner >= kCastRowFrom || tile.rows == 1)) {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      cast(lanes + r * tile.inner * lane, tile.data + r * tile.row_stride, tile.inner);
+    }
+    return;
+  }
+  const char* packed = lanes;
+  if (cast != nullptr) {
+    cast(lanes, raw, tile.inner * tile.rows);
+    packed = raw;
+  }
+  scatter_for(stage, tile, element)(packed, tile.data, tile.inner_stride, tile.row_stride,
+                                    tile.inner, tile.rows);
+}
+
+}  // namespace iterlab::cpu

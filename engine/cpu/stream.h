@@ -1,0 +1,76 @@
+// Writes without a strided source: copies of one element, and copies past the caches.
+#pragma once
+
+#include "iterlab/config.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace iterlab::cpu {
+inline namespace CPU_CAPABILITY {
+
+// Writes `count` copies of the `kWidth` bytes at `element`.
+template <int kWidth>
+void fill(const char* element, char* packed, int64_t count) {
+  if constexpr (kWidth == 1) {
+    std::memset(packed, *element, static_cast<size_t>(count));
+  } else {
+    // A constant pattern of 64 bytes: one vector register on AVX-512, four on the baseline.
+    char pattern[64];
+    for (int i = 0; i < 64; i += kWidth) std::memcpy(pattern + i, element, kWidth);
+    const int64_t bytes = count * kWidth;
+    int64_t i = 0;
+    for (; i + 64 <= bytes; i += 64) std::memcpy(packed + i, pattern, 64);
+    for (; i < bytes; i += kWidth) std::memcpy(packed + i, element, kWidth);
+  }
+}
+
+// One store that bypasses the caches, as wide as the capability has; the target is aligned to
+// kStreamBytes.
+#if defined(CPU_CAPABILITY_AVX512)
+inline constexpr int64_t kStreamBytes = 64;
+ITERLAB_FN void stream_vector(const char* from, char* to) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+}
+#elif defined(CPU_CAPABILITY_AVX2)
+inline constexpr int64_t kStreamBytes = 32;
+ITERLAB_FN void stream_vector(const char* from, char* to) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+#elif defined(__SSE2__)
+inline constexpr int64_t kStreamBytes = 16;
+ITERLAB_FN void stream_vector(const char* from, char* to) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to),
+                   _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+#endif
+
+// Copies bytes without reading the target's lines first. The head is copied up to a whole cache
+// line: a line that is only partly streamed costs a read-modify-write in memory.
+inline void stream(const char* from, char* to, int64_t bytes) {
+#if defined(__SSE2__)
+  const int64_t misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % 64);
+  const int64_t head = std::min((64 - misaligned) % 64, bytes);
+  const int64_t body = (bytes - head) / 64 * 64;
+  std::memcpy(to, from, static_cast<size_t>(head));
+  for (int64_t i = head; i < head + body; i += 64) {
+    for (int64_t part = 0; part < 64; part += kStreamBytes) {
+      stream_vector(from + i + part, to + i + part);
+    }
+  }
+  const int64_t tail = head + body;
+  std::memcpy(to + tail, from + tail, static_cast<size_t>(bytes - tail));
+  _mm_sfence();
+#else
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+#endif
+}
+
+}  // namespace CPU_CAPABILITY
+}  // namespace iterlab::cpu

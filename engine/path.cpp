@@ -1,0 +1,188 @@
+// Layout classes and the path.
+#include "engine/path.h"
+
+#include "engine/plan.h"
+#include "iterlab/error.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+namespace iterlab {
+namespace {
+
+thread_local std::optional<Path> forced;
+
+// The dim other than 0 along which `operand` is fastest, if it is faster there than along dim 0;
+// else 0.
+int fastest_dim(const Plan& plan, const OperandPlan& operand) {
+  int fastest = 0;
+  int64_t least = std::abs(operand.strides[0]);
+  for (int d = 1; d < plan.loop_shape.size(); ++d) {
+    const int64_t stride = std::abs(operand.strides[d]);
+    if (plan.loop_shape[d] > 1 && stride != 0 && stride < least) {
+      least = stride;
+      fastest = d;
+    }
+  }
+  return fastest;
+}
+
+void move_dim_next_to_innermost(Plan& plan, int dim) {
+  const auto rotate = [dim](Dims& dims) {
+    std::rotate(dims.begin() + 1, dims.begin() + dim, dims.begin() + dim + 1);
+  };
+  rotate(plan.loop_shape);
+  for (int i = 0; i < plan.num_operands; ++i) rotate(plan.operands[static_cast<size_t>(i)].strides);
+}
+
+int64_t traffic(const Plan& plan, const OperandPlan& operand) {
+  int64_t bytes = element_size(operand.dtype);
+  for (int d = 0; d < plan.loop_shape.size(); ++d) {
+    if (operand.strides[d] != 0) bytes *= plan.loop_shape[d];
+  }
+  return bytes;
+}
+
+void set_path(Plan& plan, Path path, PathReason reason, int operand) {
+  plan.path = path;
+  plan.reason = reason;
+  plan.reason_operand = operand;
+}
+
+// The first operand that is not simply contiguous over the two innermost dims: what keeps the plan
+// from being flat.
+int first_not_flat(const Plan& plan) {
+  for (int i = 0; i < plan.num_operands; ++i) {
+    const auto& strides = plan.operands[static_cast<size_t>(i)].strides;
+    for (int d = 0; d + 1 < strides.size(); ++d) {
+      if (strides[d] * plan.loop_shape[d] != strides[d + 1]) return i;
+    }
+  }
+  return plan.num_operands - 1;
+}
+
+int first_of_class(const Plan& plan, LayoutClass layout) {
+  for (int i = 0; i < plan.num_operands; ++i) {
+    if (plan.operands[static_cast<size_t>(i)].layout == layout) return i;
+  }
+  return -1;
+}
+
+void choose_tile(Plan& plan) {
+  int64_t widest = element_size(plan.compute_dtype);
+  for (int i = 0; i < plan.num_operands; ++i) {
+    widest = std::max(widest, element_size(plan.operands[static_cast<size_t>(i)].dtype));
+  }
+  const int64_t most = kTileBytes / widest;
+  const int64_t inner = plan.loop_shape.empty() ? 1 : plan.loop_shape[0];
+  const int64_t rows = plan.loop_shape.size() < 2 ? 1 : plan.loop_shape[1];
+  plan.tile_rows = 1;
+  switch (plan.path) {
+    case Path::vectorized:
+    case Path::generic:
+      plan.tile_inner = most;
+      break;
+    case Path::strided:
+      plan.tile_inner = std::min(inner, most);
+      if (inner < kPackBelow) plan.tile_rows = std::clamp<int64_t>(most / plan.tile_inner, 1, rows);
+      break;
+    case Path::tiled:
+      plan.tile_inner = std::min(inner, kTransposeEdgeBytes / widest);
+      plan.tile_rows = std::clamp<int64_t>(most / plan.tile_inner, 1, rows);
+      break;
+  }
+}
+
+// In place if it has the compute type and unit stride, row by row; a packed tile is one run, so
+// there it must be flat.
+bool must_stage(const Plan& plan, const OperandPlan& operand) {
+  if (plan.path == Path::generic || operand.dtype != plan.compute_dtype) return true;
+  const int64_t element = element_size(operand.dtype);
+  if (plan.loop_shape.empty()) return false;
+  if (operand.strides[0] != element && plan.loop_shape[0] != 1) return true;
+  const bool packed = plan.path == Path::strided && plan.tile_rows > 1;
+  return packed && operand.strides[1] != element * plan.loop_shape[0];
+}
+
+}  // namespace
+
+std::optional<Path> forced_path() { return forced; }
+void set_forced_path(std::optional<Path> path) { forced = path; }
+
+void classify(Plan& plan) {
+  const int ndim = plan.loop_shape.size();
+  plan.bytes = 0;
+  int tile_dim = 0;
+  for (int i = 0; i < plan.num_operands; ++i) {
+    auto& operand = plan.operands[static_cast<size_t>(i)];
+    plan.bytes += traffic(plan, operand);
+    const int64_t element = element_size(operand.dtype);
+    if (ndim == 0 || operand.strides[0] == element) {
+      operand.layout = LayoutClass::contiguous;
+    } else if (operand.strides[0] == 0) {
+      operand.layout = LayoutClass::broadcast;
+    } else if (const int fastest = fastest_dim(plan, operand);
+               fastest != 0 && plan.loop_shape[0] > 1) {
+      operand.layout = LayoutClass::transposed;
+      if (tile_dim == 0) tile_dim = fastest;
+    } else {
+      operand.layout = LayoutClass::strided;
+    }
+  }
+  if (tile_dim > 1) move_dim_next_to_innermost(plan, tile_dim);
+  if (ndim > 1 && tile_dim == 0 && plan.loop_shape[0] < kPackBelow) {
+    for (int i = 0; i < plan.num_operands; ++i) {
+      auto& operand = plan.operands[static_cast<size_t>(i)];
+      const bool flat = operand.strides[1] == operand.strides[0] * plan.loop_shape[0];
+      if (operand.layout == LayoutClass::contiguous && !flat) operand.layout = LayoutClass::rows;
+    }
+  }
+}
+
+void choose_path(Plan& plan) {
+  const auto bit = [](Path path) {
+    return static_cast<uint8_t>(1u << static_cast<unsigned>(path));
+  };
+  const int ndim = plan.loop_shape.size();
+  const int transposed = first_of_class(plan, LayoutClass::transposed);
+  const int strided = first_of_class(plan, LayoutClass::strided);
+  const bool flat = ndim <= 1 && strided < 0;
+  plan.legal_paths = static_cast<uint8_t>(bit(Path::strided) | bit(Path::generic));
+  if (flat) plan.legal_paths |= bit(Path::vectorized);
+  if (ndim > 1) plan.legal_paths |= bit(Path::tiled);
+  if (plan.numel == 0) {
+    set_path(plan, Path::vectorized, PathReason::Empty, -1);
+    plan.legal_paths = 0xf;
+  } else if (flat) {
+    set_path(plan, Path::vectorized, PathReason::Flat, -1);
+  } else if (ndim > 2 && plan.loop_shape[0] * plan.loop_shape[1] < 16) {
+    set_path(plan, Path::generic, PathReason::TinyTiles, first_not_flat(plan));
+  } else if (transposed >= 0) {
+    set_path(plan, Path::tiled, PathReason::FastestDimDiffers, transposed);
+  } else if (ndim > 1 && plan.loop_shape[0] < kPackBelow) {
+    set_path(plan, Path::strided, PathReason::ShortRows, first_not_flat(plan));
+  } else if (strided >= 0) {
+    set_path(plan, Path::strided, PathReason::InnerStrided, strided);
+  } else {
+    set_path(plan, Path::strided, PathReason::NestedDims, first_not_flat(plan));
+  }
+  if (forced && *forced != plan.path && plan.numel != 0) {
+    if ((plan.legal_paths & bit(*forced)) == 0) {
+      const auto name = [](Path path) {
+        return std::string(kPathNames[static_cast<size_t>(path)]);
+      };
+      throw PlanError(PlanError::Kind::Runtime, *plan.op,
+                      "expected a call that path " + name(*forced) +
+                          " can run, got one that needs path " + name(plan.path));
+    }
+    set_path(plan, *forced, PathReason::Forced, -1);
+  }
+  choose_tile(plan);
+  for (int i = 0; i < plan.num_operands; ++i) {
+    auto& operand = plan.operands[static_cast<size_t>(i)];
+    operand.staged = must_stage(plan, operand);
+  }
+}
+
+}  // namespace iterlab

@@ -1,0 +1,115 @@
+// make_plan: the table of contents of planning.
+#include "engine/plan.h"
+
+#include "engine/overlap.h"
+#include "engine/path.h"
+#include "engine/shape_plan.h"
+
+namespace iterlab {
+namespace {
+
+void validate(const Operands& operands, const OpInfo& op) {
+  for (int i = 0; i < operands.size(); ++i) {
+    if (i < operands.num_outputs && operands[i].output_kind == OutputKind::Allocated) continue;
+    if (type_index(operands[i].dtype) < 0) {
+      throw PlanError(
+          PlanError::Kind::NotImplemented, op,
+          "expected dense operands of a bool, integer, floating or complex dtype, got operand " +
+              std::to_string(i) + " of another dtype");
+    }
+  }
+}
+
+// Outputs, once they exist: their own strides, or those that the plan gives them.
+int64_t operand_stride(const Operands& operands, const Plan& plan, int i, int d) {
+  const bool planned =
+      i < operands.num_outputs &&
+      (operands[i].output_kind == OutputKind::Allocated || (plan.resized_outputs >> i & 1u) != 0);
+  return planned ? plan.output_strides[d] : broadcast_stride(operands[i], plan.shape, d);
+}
+
+DType operand_dtype(const Operands& operands, const Plan& plan, int i) {
+  const bool allocated =
+      i < operands.num_outputs && operands[i].output_kind == OutputKind::Allocated;
+  return allocated ? plan.result_dtype : operands[i].dtype;
+}
+
+// All operands share one dense layout: one flat run.
+void flatten(const Operands& operands, Plan& plan) {
+  plan.permutation.resize(0);
+  plan.loop_shape.resize(1);
+  plan.loop_shape[0] = plan.numel;
+  for (int i = 0; i < operands.size(); ++i) {
+    auto& operand = plan.operands[static_cast<size_t>(i)];
+    operand.strides.resize(1);
+    operand.strides[0] = element_size(operand.dtype);
+  }
+}
+
+// Byte strides in iteration order.
+void order(const Operands& operands, Plan& plan) {
+  const int ndim = plan.permutation.size();
+  plan.loop_shape.resize(ndim);
+  for (int d = 0; d < ndim; ++d)
+    plan.loop_shape[d] = plan.shape[static_cast<int>(plan.permutation[d])];
+  for (int i = 0; i < operands.size(); ++i) {
+    auto& operand = plan.operands[static_cast<size_t>(i)];
+    const int64_t element = element_size(operand.dtype);
+    operand.strides.resize(ndim);
+    for (int d = 0; d < ndim; ++d) {
+      operand.strides[d] =
+          operand_stride(operands, plan, i, static_cast<int>(plan.permutation[d])) * element;
+    }
+  }
+}
+
+// Merges neighbouring dims that every operand walks as one: stride[outer] == size[inner] *
+// stride[inner].
+void coalesce(Plan& plan) {
+  const int ndim = plan.loop_shape.size();
+  if (ndim <= 1) return;
+  const auto for_each_operand = [&](auto&& fn) {
+    for (int i = 0; i < plan.num_operands; ++i) fn(plan.operands[static_cast<size_t>(i)].strides);
+  };
+  int last = 0;
+  for (int d = 1; d < ndim; ++d) {
+    const int64_t size = plan.loop_shape[last];
+    bool merges = true;
+    if (size != 1 && plan.loop_shape[d] != 1) {
+      for_each_operand(
+          [&](const Dims& strides) { merges = merges && size * strides[last] == strides[d]; });
+    }
+    if (merges) {
+      if (size == 1) for_each_operand([&](Dims& strides) { strides[last] = strides[d]; });
+      plan.loop_shape[last] *= plan.loop_shape[d];
+    } else {
+      ++last;
+      for_each_operand([&](Dims& strides) { strides[last] = strides[d]; });
+      plan.loop_shape[last] = plan.loop_shape[d];
+    }
+  }
+  plan.loop_shape.resize(last + 1);
+  for_each_operand([&](Dims& strides) { strides.resize(last + 1); });
+}
+
+}  // namespace
+
+void make_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
+  validate(operands, op);
+  make_shape_plan(operands, op, plan);
+  check_overlap(operands, op);
+  plan.numel = numel(plan.shape);
+  for (int i = 0; i < operands.size(); ++i) {
+    plan.operands[static_cast<size_t>(i)].dtype = operand_dtype(operands, plan, i);
+  }
+  if (plan.same_layout) {
+    flatten(operands, plan);
+  } else {
+    order(operands, plan);
+    coalesce(plan);
+  }
+  classify(plan);
+  choose_path(plan);
+}
+
+}  // namespace iterlab

@@ -1,0 +1,59 @@
+// Lane<T>: one scalar of a compute type, with the arithmetic that ATen gives its dtype.
+#pragma once
+
+#include "iterlab/dtype.h"
+
+#include <type_traits>
+
+namespace iterlab {
+
+// Note [Lanes]
+// A functor is a template over V. V is a SIMD vector where there is one for the compute type, else
+// Lane<T>. Lane<T> is T with two differences: integers wrap around (they are computed unsigned, so
+// overflow is defined), and for bool `+` is "or" and `*` is "and", as in ATen.
+template <class T>
+struct Lane {
+  using value_type = T;
+  T value;
+
+  Lane() = default;
+  ITERLAB_FN explicit(false) Lane(T v) : value(v) {}
+};
+
+namespace detail {
+
+// The type in which integers are computed without undefined overflow: unsigned, at least int's
+// width.
+template <class T>
+using Wrapping = std::make_unsigned_t<std::conditional_t<(sizeof(T) < sizeof(int)), int, T>>;
+
+template <class T>
+inline constexpr bool wraps = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
+}  // namespace detail
+
+template <class T>
+ITERLAB_FN Lane<T> operator+(Lane<T> a, Lane<T> b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return a.value | b.value;
+  } else if constexpr (detail::wraps<T>) {
+    using W = detail::Wrapping<T>;
+    return static_cast<T>(static_cast<W>(a.value) + static_cast<W>(b.value));
+  } else {
+    return a.value + b.value;
+  }
+}
+
+template <class T>
+ITERLAB_FN Lane<T> operator*(Lane<T> a, Lane<T> b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return a.value & b.value;
+  } else if constexpr (detail::wraps<T>) {
+    using W = detail::Wrapping<T>;
+    return static_cast<T>(static_cast<W>(a.value) * static_cast<W>(b.value));
+  } else {
+    return a.value * b.value;
+  }
+}
+
+}  // namespace iterlab

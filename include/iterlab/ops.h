@@ -1,0 +1,24 @@
+// Every built-in operator, in the order of the kernel tables.
+#pragma once
+
+#include "iterlab/ops/binary.h"
+#include "iterlab/ops/data.h"
+#include "iterlab/ops/reduce.h"
+#include "iterlab/ops/ternary.h"
+#include "iterlab/ops/unary.h"
+
+namespace iterlab::ops {
+
+template <class... Lists>
+struct Join;
+template <class... Ops>
+struct Join<OpList<Ops...>> {
+  using type = OpList<Ops...>;
+};
+template <class... A, class... B, class... Rest>
+struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest...> {};
+
+using ElementwiseOps = Join<UnaryOps, BinaryOps, TernaryOps, DataOps>::type;
+using AllOps = Join<ElementwiseOps, ReduceOps>::type;
+
+}  // namespace iterlab::ops

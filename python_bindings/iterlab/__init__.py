@@ -1,0 +1,31 @@
+"""Elementwise and reduction operators for PyTorch without slow cases, and a planner that says what it does.
+
+>>> import torch, iterlab
+>>> torch.ops.iterlab.add(x, y)          # any layout, any dtype, differentiable
+>>> print(iterlab.explain("add", x, y))  # which loop that runs, and why
+"""
+
+from iterlab._load import load
+
+load()
+
+from iterlab._C import cpu_capability  # noqa: E402
+from iterlab.explain import Explanation, explain  # noqa: E402
+from iterlab.planning import OperandPlan, Plan, ReductionPlan, force_path, plan  # noqa: E402
+from iterlab.table import OpEntry, Parameter, op_table  # noqa: E402
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Explanation",
+    "OpEntry",
+    "OperandPlan",
+    "Parameter",
+    "Plan",
+    "ReductionPlan",
+    "cpu_capability",
+    "explain",
+    "force_path",
+    "op_table",
+    "plan",
+]

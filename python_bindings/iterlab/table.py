@@ -1,0 +1,62 @@
+"""The operators of this build, as their definitions state them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from iterlab import _C
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument that is not a tensor. `default` is as the schema spells it; None where the argument is required."""
+
+    name: str
+    kind: str
+    default: str | None
+    keyword_only: bool
+
+
+@dataclass(frozen=True)
+class OpEntry:
+    """One operator.
+
+    `inputs` names its tensor operands; bit i of `promoted_inputs` says whether input i takes part in type promotion,
+    bit i of `bool_inputs` whether it must be bool. `dtypes` are the common dtypes that it computes. `torch_name` is
+    its twin under `torch`, None where there is none.
+    """
+
+    name: str
+    doc: str
+    torch_name: str | None
+    kind: str
+    inputs: tuple[str, ...]
+    promoted_inputs: int
+    bool_inputs: int
+    parameters: tuple[Parameter, ...]
+    promotion: str
+    dtypes: tuple[str, ...]
+    variants: tuple[str, ...]
+
+
+def _entry(facts: dict[str, object]) -> OpEntry:
+    parameters = facts.pop("parameters")
+    lists = {key: tuple(value) for key, value in facts.items() if isinstance(value, list)}
+    assert isinstance(parameters, list)
+    return OpEntry(**(facts | lists), parameters=tuple(Parameter(**one) for one in parameters))  # type: ignore[arg-type]
+
+
+@cache
+def op_table() -> tuple[OpEntry, ...]:
+    """Give every operator of `torch.ops.iterlab`: elementwise ones first, then reductions."""
+    return tuple(_entry(facts) for facts in _C.op_table())
+
+
+def find(name: str) -> OpEntry:
+    """Give the operator of that name. Raises ValueError where there is none."""
+    for entry in op_table():
+        if entry.name == name:
+            return entry
+    known = ", ".join(entry.name for entry in op_table())
+    raise ValueError(f"iterlab: expected the name of an operator ({known}), got '{name}'")

@@ -1,0 +1,243 @@
+// Reverse and forward mode of every operator, in the shape of torch's generated VariableType code.
+#include "src/autograd.h"
+
+#include "engine/reduce_plan.h"
+
+#include <ATen/ops/real.h>
+#include <torch/csrc/autograd/FunctionsManual.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+namespace iterlab {
+
+namespace ag = torch::autograd;
+using at::Tensor;
+
+namespace {
+
+// Shape and dtype of an input: what its gradient must have.
+struct InputMetadata {
+  std::vector<c10::SymInt> sizes;
+  at::ScalarType dtype = at::ScalarType::Undefined;
+
+  void record(const Tensor& input) {
+    sizes = input.sym_sizes().vec();
+    dtype = input.scalar_type();
+  }
+
+  // A gradient of the result's shape and dtype as one of the input: broadcasting is summed away,
+  // and a real input takes the real part.
+  Tensor fit(Tensor grad) const {
+    if (!grad.defined()) return grad;
+    if (grad.is_complex() && !c10::isComplexType(dtype)) grad = at::real(grad);
+    if (!grad.sym_sizes().equals(sizes)) grad = grad.sum_to_size_symint(sizes);
+    return grad.scalar_type() == dtype ? grad : grad.to(dtype);
+  }
+};
+
+bool any_tangent(const Arguments& arguments) {
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    if (ag::isFwGradDefined(*arguments.tensors[i])) return true;
+  }
+  return false;
+}
+
+bool requires_grad(const Tensor& tensor) { return ag::compute_requires_grad(tensor); }
+
+bool is_differentiable(at::ScalarType dtype) {
+  return c10::isFloatingType(dtype) || c10::isComplexType(dtype);
+}
+
+}  // namespace
+
+struct ElementwiseGrad::Node : ag::Node {
+  const OpInfo* op = nullptr;
+  const Derivative* derivative = nullptr;
+  std::array<InputMetadata, kMaxOperands> metadata;
+  std::array<ag::SavedVariable, kMaxOperands> inputs;
+  ag::SavedVariable result;
+  std::array<at::Scalar, kMaxParameters> scalars;
+
+  std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
+
+  void release_variables() override {
+    for (ag::SavedVariable& input : inputs) input.reset_data();
+    result.reset_data();
+  }
+
+  ag::variable_list apply(ag::variable_list&& grads) override {
+    ag::variable_list out(static_cast<size_t>(op->num_inputs));
+    const Tensor& grad = grads[0];
+    if (!grad.defined()) return out;
+    Saved saved;
+    saved.scalars = scalars;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if ((derivative->saves_inputs >> i & 1u) != 0) saved.inputs[i] = inputs[i].unpack();
+    }
+    if (derivative->saves_result) saved.result = result.unpack(getptr());
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (derivative->inputs[i] == nullptr || !task_should_compute_output(i)) continue;
+      out[i] = metadata[i].fit(derivative->inputs[i](grad, saved));
+    }
+    return out;
+  }
+};
+
+ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
+                                 const Arguments& arguments, bool in_place)
+    : op_(op), derivative_(derivative), arguments_(arguments), in_place_(in_place) {
+  bool any_requires_grad = false;
+  for (int i = 0; i < arguments.num_tensors; ++i)
+    any_requires_grad = any_requires_grad || requires_grad(*arguments.tensors[i]);
+  if (in_place) ag::check_inplace(*arguments.tensors[0], any_requires_grad);
+  if (derivative == nullptr) return;
+  has_tangents_ = any_tangent(arguments);
+  const bool reads_first = (derivative->saves_inputs & 1u) != 0;
+  if (in_place && has_tangents_ && reads_first) original_ = arguments.tensors[0]->clone();
+  if (!any_requires_grad) return;
+  node_ = make_node<Node>();
+  ag::edge_list edges;
+  for (int i = 0; i < arguments.num_tensors; ++i)
+    edges.push_back(ag::impl::gradient_edge(*arguments.tensors[i]));
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    if (!arguments.tensors[i]->requires_grad()) edges[static_cast<size_t>(i)] = ag::Edge();
+  }
+  node_->set_next_edges(std::move(edges));
+  node_->op = &op;
+  node_->derivative = derivative;
+  record_scalars(node_->scalars);
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    const auto k = static_cast<size_t>(i);
+    const Tensor& input = *arguments.tensors[i];
+    node_->metadata[k].record(input);
+    if ((derivative->saves_inputs >> i & 1u) == 0) continue;
+    node_->inputs[k] =
+        in_place && i == 0
+            ? ag::SavedVariable(original_.defined() ? original_ : input.clone(), false)
+            : ag::SavedVariable(input, false);
+  }
+}
+
+ElementwiseGrad::~ElementwiseGrad() = default;
+
+void ElementwiseGrad::record_scalars(std::array<at::Scalar, kMaxParameters>& scalars) const {
+  for (int i = 0; i < arguments_.num_scalars; ++i)
+    scalars[static_cast<size_t>(i)] = *arguments_.scalars[i];
+}
+
+void ElementwiseGrad::finish(const Tensor& result) {
+  const bool differentiable = is_differentiable(result.scalar_type());
+  if (node_ && differentiable) {
+    if (in_place_) {
+      ag::rebase_history(result, node_);
+    } else {
+      ag::set_history(result, node_);
+    }
+    if (derivative_->saves_result)
+      node_->result = ag::SavedVariable(result, /*is_output=*/true, in_place_);
+  }
+  if (has_tangents_ && differentiable) set_tangent(result);
+}
+
+// Note [One formula for both modes]
+void ElementwiseGrad::set_tangent(const Tensor& result) {
+  namespace details = ag::generated::details;
+  Saved saved;
+  record_scalars(saved.scalars);
+  for (int i = 0; i < arguments_.num_tensors; ++i) {
+    const Tensor& input =
+        in_place_ && i == 0 && original_.defined() ? original_ : *arguments_.tensors[i];
+    saved.inputs[static_cast<size_t>(i)] = details::toNonOptPrimal(input);
+  }
+  saved.result = details::toNonOptPrimal(result);
+  Tensor tangent;
+  for (int i = 0; i < arguments_.num_tensors; ++i) {
+    const GradFormula formula = derivative_->inputs[static_cast<size_t>(i)];
+    const Tensor input_tangent = details::toNonOptFwGrad(*arguments_.tensors[i]);
+    if (formula == nullptr || !input_tangent.defined()) continue;
+    const Tensor part = formula(input_tangent.conj(), saved).conj();
+    tangent = tangent.defined() ? tangent + part : part;
+  }
+  if (!tangent.defined()) return;
+  if (!tangent.sym_sizes().equals(result.sym_sizes()))
+    tangent = tangent.expand_symint(result.sym_sizes());
+  if (tangent.scalar_type() != result.scalar_type()) tangent = tangent.to(result.scalar_type());
+  result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/in_place_);
+}
+
+struct ReductionGrad::Node : ag::Node {
+  const OpInfo* op = nullptr;
+  const ReductionDerivative* derivative = nullptr;
+  InputMetadata metadata;
+  ag::SavedVariable input, result;
+  std::vector<int64_t> dims;
+  bool keepdim = false;
+
+  std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
+
+  void release_variables() override {
+    input.reset_data();
+    result.reset_data();
+  }
+
+  SavedReduction facts() const { return {{}, {}, metadata.sizes, dims, keepdim}; }
+
+  ag::variable_list apply(ag::variable_list&& grads) override {
+    ag::variable_list out(1);
+    if (!grads[0].defined() || !task_should_compute_output(0)) return out;
+    SavedReduction saved = facts();
+    if (derivative->saves_input) saved.input = input.unpack();
+    if (derivative->saves_result) saved.result = result.unpack(getptr());
+    out[0] = metadata.fit(derivative->grad(grads[0], saved));
+    return out;
+  }
+};
+
+ReductionGrad::ReductionGrad(const OpInfo& op, const ReductionDerivative* derivative,
+                             const Tensor& input, const ReduceArguments& arguments)
+    : derivative_(derivative), input_(input) {
+  if (derivative == nullptr) return;
+  tangent_ = ag::generated::details::toNonOptFwGrad(input);
+  if (!requires_grad(input) && !tangent_.defined()) return;
+  node_ = make_node<Node>();
+  if (requires_grad(input)) node_->set_next_edges(ag::collect_next_edges(input));
+  node_->op = &op;
+  node_->derivative = derivative;
+  node_->metadata.record(input);
+  node_->keepdim = arguments.keepdim;
+  std::optional<std::span<const int64_t>> dims;
+  if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
+  with_torch_errors([&] {
+    const DimSet chosen = reduced_dims(dims, static_cast<int>(input.dim()), op);
+    for (int64_t d = 0; d < input.dim(); ++d) {
+      if (chosen[static_cast<size_t>(d)]) node_->dims.push_back(d);
+    }
+  });
+  if (derivative->saves_input) node_->input = ag::SavedVariable(input, false);
+}
+
+ReductionGrad::~ReductionGrad() = default;
+
+void ReductionGrad::record(const Tensor& result) {
+  if (!node_ || !requires_grad(input_) || !is_differentiable(result.scalar_type())) return;
+  ag::set_history(result, node_);
+  if (derivative_->saves_result) node_->result = ag::SavedVariable(result, /*is_output=*/true);
+}
+
+Tensor ReductionGrad::formula_tangent(const Tensor& result) const {
+  SavedReduction saved = node_->facts();
+  saved.input = ag::generated::details::toNonOptPrimal(input_);
+  saved.result = ag::generated::details::toNonOptPrimal(result);
+  return derivative_->tangent(tangent_, saved);
+}
+
+void refuse_out_with_grad(const OpInfo& op, const Arguments& arguments, const Tensor& out) {
+  bool any = requires_grad(out);
+  for (int i = 0; i < arguments.num_tensors; ++i) any = any || requires_grad(*arguments.tensors[i]);
+  if (any) ag::throw_error_out_requires_grad(op.name);
+  TORCH_CHECK_NOT_IMPLEMENTED(!any_tangent(arguments) && !ag::isFwGradDefined(out),
+                              "Trying to use forward AD with iterlab::", op.name,
+                              ".out that does not support it");
+}
+
+}  // namespace iterlab

@@ -1,0 +1,86 @@
+// Reverse and forward mode of every operator: what happens before and after the call below
+// autograd.
+#pragma once
+
+#include "iterlab/op.h"
+#include "src/call.h"
+#include "src/derivatives.h"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/headeronly/version.h>
+
+namespace iterlab {
+
+// How autograd owns its nodes: intrusive pointers since torch 2.13, shared ones before.
+#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213
+template <class Node>
+using NodePtr = c10::intrusive_ptr<Node>;
+template <class Node>
+NodePtr<Node> make_node() {
+  return c10::make_intrusive<Node>();
+}
+#else
+template <class Node>
+using NodePtr = std::shared_ptr<Node>;
+template <class Node>
+NodePtr<Node> make_node() {
+  return NodePtr<Node>(new Node, torch::autograd::deleteNode);
+}
+#endif
+
+// One call of an elementwise operator under autograd: made before the call, finished with its
+// result.
+class ElementwiseGrad {
+ public:
+  // `in_place`: the first tensor is overwritten by the call.
+  ElementwiseGrad(const OpInfo& op, const Derivative* derivative, const Arguments& arguments,
+                  bool in_place);
+  ~ElementwiseGrad();
+  void finish(const at::Tensor& result);
+
+  struct Node;
+
+ private:
+  void record_scalars(std::array<at::Scalar, kMaxParameters>& scalars) const;
+  void set_tangent(const at::Tensor& result);
+
+  const OpInfo& op_;
+  const Derivative* derivative_;
+  const Arguments& arguments_;
+  bool in_place_;
+  bool has_tangents_ = false;
+  at::Tensor original_;  // of an in-place call: the first operand's value, where tangents need it
+  NodePtr<Node> node_;
+};
+
+// The same for a reduction. `tangent_of` applies the operator to a tangent.
+class ReductionGrad {
+ public:
+  ReductionGrad(const OpInfo& op, const ReductionDerivative* derivative, const at::Tensor& input,
+                const ReduceArguments& arguments);
+  ~ReductionGrad();
+  template <class Call>
+  void finish(const at::Tensor& result, const Call& tangent_of) {
+    record(result);
+    if (!tangent_.defined()) return;
+    const at::Tensor tangent =
+        derivative_->tangent == nullptr ? tangent_of(tangent_) : formula_tangent(result);
+    result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
+  }
+
+  struct Node;
+
+ private:
+  void record(const at::Tensor& result);
+  at::Tensor formula_tangent(const at::Tensor& result) const;
+
+  const ReductionDerivative* derivative_;
+  at::Tensor input_;
+  at::Tensor tangent_;
+  NodePtr<Node> node_;
+};
+
+// Raises as ATen does where out= meets tensors that require grad.
+void refuse_out_with_grad(const OpInfo& op, const Arguments& arguments, const at::Tensor& out);
+
+}  // namespace iterlab

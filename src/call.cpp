@@ -1,0 +1,93 @@
+// The call template on the CPU.
+#include "src/call.h"
+
+#include "engine/cpu/elementwise.h"
+#include "engine/cpu/reduce.h"
+#include "engine/kernel_table.h"
+#include "engine/op_table.h"
+#include "engine/plan.h"
+#include "engine/reduce_plan.h"
+
+namespace iterlab {
+namespace {
+
+// Describes inputs and output for the planner. Outputs come first.
+void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
+                   Operands& operands) {
+  check_devices(op, arguments, at::kCPU);
+  operands.num_outputs = 1;
+  operands.num_inputs = arguments.num_tensors;
+  operands.dtype_argument = arguments.dtype;
+  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  if (output.kind != OutputKind::Allocated) operands.output(0) = as_operand(*output.tensor);
+  operands.output(0).output_kind = output.kind;
+  for (int i = 0; i < arguments.num_tensors; ++i)
+    operands.input(i) = as_operand(*arguments.tensors[i]);
+}
+
+at::Tensor make_result(const Plan& plan, Output output) {
+  if (output.kind == OutputKind::Allocated)
+    return empty_cpu(plan.shape, plan.output_strides, plan.result_dtype);
+  if (plan.resized_outputs != 0) resize_output(*output.tensor, plan.shape, plan.output_strides);
+  return *output.tensor;
+}
+
+void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result) {
+  char* data[kMaxOperands];
+  data[0] = static_cast<char*>(result.mutable_data_ptr());
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    data[i + 1] = static_cast<char*>(const_cast<void*>(arguments.tensors[i]->const_data_ptr()));
+  }
+  Number numbers[kMaxParameters];
+  for (int i = 0; i < arguments.num_scalars; ++i) numbers[i] = as_number(*arguments.scalars[i]);
+  const cpu::KernelTable& table = kernel_table();
+  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
+                       torch_parallel());
+}
+
+}  // namespace
+
+at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
+  return with_torch_errors([&] {
+    Operands operands;
+    make_operands(op, arguments, output, operands);
+    Plan plan;
+    make_plan(operands, op, plan);
+    check_scalars(op, arguments, plan.common_dtype);
+    at::Tensor result = make_result(plan, output);
+    if (plan.numel != 0) run(plan, arguments, result);
+    return result;
+  });
+}
+
+at::Tensor reduce_cpu(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
+                      Output output) {
+  return with_torch_errors([&] {
+    Arguments tensors;
+    tensors.tensors[0] = &input;
+    tensors.num_tensors = 1;
+    if (arguments.dtype) tensors.dtype = *arguments.dtype;
+    Operands operands;
+    make_operands(op, tensors, output, operands);
+    std::optional<std::span<const int64_t>> dims;
+    if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
+    ReducePlan plan;
+    make_reduce_plan(operands, reduced_dims(dims, static_cast<int>(input.dim()), op),
+                     arguments.keepdim, op, plan);
+    if (output.kind == OutputKind::Given && plan.resized_output) {
+      resize_output(*output.tensor, plan.output_shape, plan.output_strides);
+    }
+    at::Tensor result = output.kind == OutputKind::Given
+                            ? *output.tensor
+                            : empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtype);
+    if (plan.outputs != 0) {
+      const cpu::KernelTable& table = kernel_table();
+      cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage,
+                         static_cast<char*>(result.mutable_data_ptr()),
+                         static_cast<const char*>(input.const_data_ptr()), torch_parallel());
+    }
+    return result;
+  });
+}
+
+}  // namespace iterlab

@@ -1,0 +1,60 @@
+// Derivatives of the built-in operators, by name: one formula for each differentiable input.
+#pragma once
+
+#include "iterlab/config.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+namespace iterlab {
+
+// What a formula may use. Only what the derivative declares is there; the rest is undefined.
+struct Saved {
+  std::array<at::Tensor, kMaxOperands> inputs;
+  at::Tensor result;
+  std::array<at::Scalar, kMaxParameters> scalars;
+};
+
+// The gradient of an input, given that of the result; linear in `grad`. Broadcasting, dtype and the
+// real part for real inputs are the caller's business. For complex numbers: the conjugate Wirtinger
+// convention, as everywhere in torch.
+using GradFormula = at::Tensor (*)(const at::Tensor& grad, const Saved& saved);
+
+// Note [One formula for both modes]
+// An elementwise operator's Jacobian is diagonal, so forward mode needs no formula of its own: the
+// tangent of the result is the sum over inputs of conj(formula(conj(tangent))), and conj does
+// nothing to real numbers.
+struct Derivative {
+  std::string_view op;
+  std::array<GradFormula, kMaxOperands> inputs{};  // null: not differentiable
+  uint32_t saves_inputs = 0;                       // bit i: formulas read input i
+  bool saves_result = false;
+};
+
+// What the formulas of reductions may use.
+struct SavedReduction {
+  at::Tensor input;
+  at::Tensor result;
+  std::vector<c10::SymInt> input_sizes;
+  std::vector<int64_t> dims;  // wrapped and sorted
+  bool keepdim = false;
+};
+
+struct ReductionDerivative {
+  std::string_view op;
+  at::Tensor (*grad)(const at::Tensor& grad, const SavedReduction& saved) = nullptr;
+  // The tangent of the result. Null: the operator is linear, its tangent is the operator of the
+  // tangent.
+  at::Tensor (*tangent)(const at::Tensor& tangent, const SavedReduction& saved) = nullptr;
+  bool saves_input = false;
+  bool saves_result = false;
+};
+
+// Null where the operator has no derivative.
+const Derivative* find_derivative(std::string_view op);
+const ReductionDerivative* find_reduction_derivative(std::string_view op);
+
+}  // namespace iterlab

@@ -1,0 +1,259 @@
+// The dispatcher's typed kernels, one class template for each layer and variant. They are templates
+// over the *signature* (how many tensors, which parameters), not over the operator: an operator is
+// data in them, so that 150 operators instantiate a dozen signatures.
+#pragma once
+
+#include "src/autograd.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/boxing/OperatorKernel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
+
+namespace iterlab {
+
+// The C++ types of a signature's operands, each `const at::Tensor&` or `const at::Scalar&`.
+template <class... Types>
+struct TypeList {};
+
+// The arguments of a call with these operands.
+template <class... Operands>
+struct Packed : Arguments {
+  template <class... Parameters>
+  Packed(const Operands&... operands, const Parameters&... parameters) {
+    (add_operand(operands), ...);
+    (add_parameter(parameters), ...);
+  }
+};
+
+using ElementwiseCall = at::Tensor (*)(const OpInfo& op, const Arguments& arguments, Output output);
+using ReductionCall = at::Tensor (*)(const OpInfo& op, const at::Tensor& input,
+                                     const ReduceArguments& arguments, Output output);
+
+// The typed entry of an overload, looked up when its kernel is made.
+template <class Signature>
+c10::TypedOperatorHandle<Signature> typed_handle(const c10::OperatorName& name) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str())
+      .typed<Signature>();
+}
+
+// Elementwise operators with operands A... and parameters P...
+template <class Operands, class... P>
+struct ElementwiseSignature;
+
+template <class... A, class... P>
+struct ElementwiseSignature<TypeList<A...>, P...> {
+  using Pack = Packed<std::remove_cvref_t<A>...>;
+  using Functional = at::Tensor(A..., P...);
+  using Out = at::Tensor&(A..., P..., at::Tensor&);
+
+  // Backends: CPU and Meta.
+  struct Compute : c10::OperatorKernel {
+    const OpInfo& op;
+    ElementwiseCall call;
+    Compute(const OpInfo& o, ElementwiseCall c) : op(o), call(c) {}
+    at::Tensor operator()(A... operands, P... parameters) {
+      return call(op, Pack(operands..., parameters...), {});
+    }
+  };
+
+  struct ComputeOut : c10::OperatorKernel {
+    const OpInfo& op;
+    ElementwiseCall call;
+    ComputeOut(const OpInfo& o, ElementwiseCall c) : op(o), call(c) {}
+    at::Tensor& operator()(A... operands, P... parameters, at::Tensor& out) {
+      call(op, Pack(operands..., parameters...), {OutputKind::Given, &out});
+      return out;
+    }
+  };
+
+  struct Autograd : c10::OperatorKernel {
+    const OpInfo& op;
+    const Derivative* derivative;
+    c10::TypedOperatorHandle<Functional> handle;
+    Autograd(const OpInfo& o, const c10::OperatorName& name)
+        : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Functional>(name)) {}
+    at::Tensor operator()(c10::DispatchKeySet keys, A... operands, P... parameters) {
+      const Pack arguments(operands..., parameters...);
+      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/false);
+      at::Tensor result = [&] {
+        at::AutoDispatchBelowADInplaceOrView guard;
+        return handle.redispatch(keys & c10::after_autograd_keyset, operands..., parameters...);
+      }();
+      grad.finish(result);
+      return result;
+    }
+  };
+
+  struct AutogradOut : c10::OperatorKernel {
+    const OpInfo& op;
+    c10::TypedOperatorHandle<Out> handle;
+    AutogradOut(const OpInfo& o, const c10::OperatorName& name)
+        : op(o), handle(typed_handle<Out>(name)) {}
+    at::Tensor& operator()(c10::DispatchKeySet keys, A... operands, P... parameters,
+                           at::Tensor& out) {
+      refuse_out_with_grad(op, Pack(operands..., parameters...), out);
+      at::AutoDispatchBelowAutograd guard;
+      return handle.redispatch(keys & c10::after_autograd_keyset, operands..., parameters..., out);
+    }
+  };
+
+  // Below autograd: a write bumps the version counter, so that autograd notices saved tensors that
+  // changed.
+  struct BumpVersionOut : c10::OperatorKernel {
+    c10::TypedOperatorHandle<Out> handle;
+    BumpVersionOut(const OpInfo&, const c10::OperatorName& name)
+        : handle(typed_handle<Out>(name)) {}
+    at::Tensor& operator()(c10::DispatchKeySet keys, A... operands, P... parameters,
+                           at::Tensor& out) {
+      {
+        at::AutoDispatchBelowADInplaceOrView guard;
+        handle.redispatch(keys & c10::after_ADInplaceOrView_keyset, operands..., parameters...,
+                          out);
+      }
+      torch::autograd::increment_version(out);
+      return out;
+    }
+  };
+};
+
+// In-place operators: the first operand is a tensor and is written; operands A... follow it.
+template <class Operands, class... P>
+struct InplaceSignature;
+
+template <class... A, class... P>
+struct InplaceSignature<TypeList<A...>, P...> {
+  using Pack = Packed<at::Tensor, std::remove_cvref_t<A>...>;
+  using Inplace = at::Tensor&(at::Tensor&, A..., P...);
+
+  struct Compute : c10::OperatorKernel {
+    const OpInfo& op;
+    ElementwiseCall call;
+    Compute(const OpInfo& o, ElementwiseCall c) : op(o), call(c) {}
+    at::Tensor& operator()(at::Tensor& input, A... others, P... parameters) {
+      call(op, Pack(input, others..., parameters...), {OutputKind::Inplace, &input});
+      return input;
+    }
+  };
+
+  struct Autograd : c10::OperatorKernel {
+    const OpInfo& op;
+    const Derivative* derivative;
+    c10::TypedOperatorHandle<Inplace> handle;
+    Autograd(const OpInfo& o, const c10::OperatorName& name)
+        : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Inplace>(name)) {}
+    at::Tensor& operator()(c10::DispatchKeySet keys, at::Tensor& input, A... others,
+                           P... parameters) {
+      const Pack arguments(input, others..., parameters...);
+      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/true);
+      {
+        at::AutoDispatchBelowAutograd guard;
+        handle.redispatch(keys & c10::after_autograd_keyset, input, others..., parameters...);
+      }
+      grad.finish(input);
+      return input;
+    }
+  };
+
+  struct BumpVersion : c10::OperatorKernel {
+    c10::TypedOperatorHandle<Inplace> handle;
+    BumpVersion(const OpInfo&, const c10::OperatorName& name)
+        : handle(typed_handle<Inplace>(name)) {}
+    at::Tensor& operator()(c10::DispatchKeySet keys, at::Tensor& input, A... others,
+                           P... parameters) {
+      {
+        at::AutoDispatchBelowADInplaceOrView guard;
+        handle.redispatch(keys & c10::after_ADInplaceOrView_keyset, input, others...,
+                          parameters...);
+      }
+      torch::autograd::increment_version(input);
+      return input;
+    }
+  };
+};
+
+// Reductions over `dim` with `keepdim` and `dtype`.
+struct ReductionSignature {
+  using Functional = at::Tensor(const at::Tensor&, at::OptionalIntArrayRef, bool,
+                                std::optional<at::ScalarType>);
+  using Out = at::Tensor&(const at::Tensor&, at::OptionalIntArrayRef, bool,
+                          std::optional<at::ScalarType>, at::Tensor&);
+
+  struct Compute : c10::OperatorKernel {
+    const OpInfo& op;
+    ReductionCall call;
+    Compute(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
+    at::Tensor operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
+                          std::optional<at::ScalarType> dtype) {
+      return call(op, input, {dim, keepdim, dtype}, {});
+    }
+  };
+
+  struct ComputeOut : c10::OperatorKernel {
+    const OpInfo& op;
+    ReductionCall call;
+    ComputeOut(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
+    at::Tensor& operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
+                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
+      call(op, input, {dim, keepdim, dtype}, {OutputKind::Given, &out});
+      return out;
+    }
+  };
+
+  struct Autograd : c10::OperatorKernel {
+    const OpInfo& op;
+    const ReductionDerivative* derivative;
+    c10::TypedOperatorHandle<Functional> handle;
+    Autograd(const OpInfo& o, const c10::OperatorName& name)
+        : op(o),
+          derivative(find_reduction_derivative(o.name)),
+          handle(typed_handle<Functional>(name)) {}
+    at::Tensor operator()(c10::DispatchKeySet keys, const at::Tensor& input,
+                          at::OptionalIntArrayRef dim, bool keepdim,
+                          std::optional<at::ScalarType> dtype) {
+      ReductionGrad grad(op, derivative, input, {dim, keepdim, dtype});
+      at::Tensor result = [&] {
+        at::AutoDispatchBelowADInplaceOrView guard;
+        return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype);
+      }();
+      grad.finish(result, [&](const at::Tensor& tangent) {
+        return handle.call(tangent, dim, keepdim, dtype);
+      });
+      return result;
+    }
+  };
+
+  struct AutogradOut : c10::OperatorKernel {
+    const OpInfo& op;
+    c10::TypedOperatorHandle<Out> handle;
+    AutogradOut(const OpInfo& o, const c10::OperatorName& name)
+        : op(o), handle(typed_handle<Out>(name)) {}
+    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
+                           at::OptionalIntArrayRef dim, bool keepdim,
+                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
+      refuse_out_with_grad(op, Packed<at::Tensor>(input), out);
+      at::AutoDispatchBelowAutograd guard;
+      return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype, out);
+    }
+  };
+
+  struct BumpVersionOut : c10::OperatorKernel {
+    c10::TypedOperatorHandle<Out> handle;
+    BumpVersionOut(const OpInfo&, const c10::OperatorName& name)
+        : handle(typed_handle<Out>(name)) {}
+    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
+                           at::OptionalIntArrayRef dim, bool keepdim,
+                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
+      {
+        at::AutoDispatchBelowADInplaceOrView guard;
+        handle.redispatch(keys & c10::after_ADInplaceOrView_keyset, input, dim, keepdim, dtype,
+                          out);
+      }
+      torch::autograd::increment_version(out);
+      return out;
+    }
+  };
+};
+
+}  // namespace iterlab

@@ -1,0 +1,93 @@
+// Tensors to operands and back.
+#include "src/operands.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/as_strided.h>
+
+namespace iterlab {
+
+void Arguments::add_operand(const at::Scalar& number) {
+  at::Tensor& tensor = wrapped[num_wrapped++] = at::native::wrapped_scalar_tensor(number);
+  tensors[num_tensors++] = &tensor;
+}
+
+Operand as_operand(const at::Tensor& tensor) {
+  Operand operand;
+  const auto sizes = tensor.sizes(), strides = tensor.strides();
+  operand.sizes = {sizes.data(), sizes.size()};
+  operand.strides = {strides.data(), strides.size()};
+  operand.dtype = tensor.scalar_type();
+  operand.is_wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  operand.data = tensor.has_storage() ? tensor.const_data_ptr() : nullptr;
+  return operand;
+}
+
+at::IntArrayRef as_sizes(const Dims& dims) {
+  return {dims.data(), static_cast<size_t>(dims.size())};
+}
+
+Number as_number(const at::Scalar& scalar) {
+  if (scalar.isBoolean()) return Number::of(scalar.toBool());
+  if (scalar.isIntegral(false)) return Number::of(scalar.toLong());
+  if (scalar.isFloatingPoint()) return Number::of(scalar.toDouble());
+  const auto value = scalar.toComplexDouble();
+  return Number::of(value.real(), value.imag());
+}
+
+at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
+  return at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+}
+
+void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides) {
+  if (at::native::resize_output(output, as_sizes(sizes)))
+    output.as_strided_(as_sizes(sizes), as_sizes(strides));
+}
+
+Parallel torch_parallel() {
+  return {at::in_parallel_region() ? 1 : at::get_num_threads(),
+          [](int64_t count, int64_t grain, RangeBody body) {
+            at::parallel_for(0, count, grain,
+                             [&](int64_t begin, int64_t end) { body(begin, end); });
+          }};
+}
+
+void check_devices(const OpInfo& op, const Arguments& arguments, at::DeviceType device) {
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    const at::Tensor& tensor = *arguments.tensors[i];
+    if (tensor.device().type() == device) continue;
+    throw PlanError(PlanError::Kind::Runtime, op,
+                    "expected all operands on " + at::DeviceTypeName(device, true) +
+                        ", got one on " + tensor.device().str());
+  }
+}
+
+void check_scalars(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
+  int s = 0;
+  for (int i = 0; i < op.num_parameters; ++i) {
+    const Parameter& parameter = op.parameters[static_cast<size_t>(i)];
+    if (parameter.kind == ParameterKind::DType) continue;
+    const at::Scalar& value = *arguments.scalars[s++];
+    if (parameter.kind != ParameterKind::Alpha) continue;
+    const std::string name = parameter.name;
+    if (value.isBoolean() && common_dtype != DType::Bool) {
+      throw PlanError(
+          PlanError::Kind::Runtime, op,
+          "expected a number for " + name + ", got a bool: bool goes with bool results only");
+    }
+    if (is_integral(common_dtype, true) && !value.isIntegral(true)) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      "expected an integer for " + name +
+                          " with integral operands, got a floating point number");
+    }
+    if (!is_complex(common_dtype) && value.isComplex()) {
+      throw PlanError(
+          PlanError::Kind::Runtime, op,
+          "expected a real number for " + name + " with real operands, got a complex number");
+    }
+  }
+}
+
+}  // namespace iterlab

@@ -1,0 +1,152 @@
+// Registers every operator of the table: schemas, CPU, Meta, Autograd and ADInplaceOrView.
+#include "engine/op_table.h"
+#include "iterlab/ops.h"
+#include "src/kernels.h"
+#include "src/schema.h"
+
+#include <torch/library.h>
+
+namespace iterlab {
+namespace {
+
+using c10::DispatchKey;
+
+// The tags of an overload: those of every one, and Tag::out or Tag::inplace where this torch has
+// them.
+std::vector<at::Tag> tags_of(const OpInfo& op, [[maybe_unused]] Variant variant) {
+  std::vector<at::Tag> tags = {
+      op.kind == OpKind::Elementwise ? at::Tag::pointwise : at::Tag::reduction,
+      at::Tag::pt2_compliant_tag, at::Tag::flexible_layout};
+#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213
+  if (variant == Variant::Out) tags.push_back(at::Tag::out);
+  if (variant == Variant::Inplace) tags.push_back(at::Tag::inplace);
+#endif
+  return tags;
+}
+
+// Note [Registration by signature]
+// m.impl takes functions, which would be a template instantiation for each operator. Kernels here
+// are objects that hold their operator, so they are registered through the dispatcher itself; the
+// handles live as long as the process.
+class Overload {
+ public:
+  Overload(torch::Library& library, const OpInfo& op, Variant variant, uint32_t scalar_inputs)
+      : op_(op), name_(overload_name(op, variant, scalar_inputs)) {
+    const std::vector<at::Tag> tags = tags_of(op, variant);
+    library.def(schema_text(op, variant, scalar_inputs).c_str(), tags);
+  }
+
+  template <class Kernel, class Signature, class... Args>
+  void implement(DispatchKey key, Args&&... args) const {
+    static std::vector<c10::RegistrationHandleRAII> handles;
+    handles.push_back(c10::Dispatcher::singleton().registerImpl(
+        name_, key,
+        c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(
+            std::make_unique<Kernel>(op_, std::forward<Args>(args)...)),
+        c10::impl::CppSignature::make<Signature>(), nullptr, "registered by iterlab"));
+  }
+
+  const c10::OperatorName& name() const { return name_; }
+
+ private:
+  const OpInfo& op_;
+  c10::OperatorName name_;
+};
+
+// Functional or out: computed on the CPU, shaped on Meta, differentiated or refused, its writes
+// counted.
+template <class Sig, class Call>
+void register_functional(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs,
+                         Call cpu, Call meta) {
+  const Overload overload(library, op, Variant::Functional, scalar_inputs);
+  overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CPU, cpu);
+  overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::Meta, meta);
+  overload.implement<typename Sig::Autograd, typename Sig::Functional>(DispatchKey::Autograd,
+                                                                       overload.name());
+}
+
+template <class Sig, class Call>
+void register_out(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs, Call cpu,
+                  Call meta) {
+  const Overload overload(library, op, Variant::Out, scalar_inputs);
+  overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CPU, cpu);
+  overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::Meta, meta);
+  overload.implement<typename Sig::AutogradOut, typename Sig::Out>(DispatchKey::Autograd,
+                                                                   overload.name());
+  overload.implement<typename Sig::BumpVersionOut, typename Sig::Out>(DispatchKey::ADInplaceOrView,
+                                                                      overload.name());
+}
+
+template <class Sig>
+void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs) {
+  const Overload overload(library, op, Variant::Inplace, scalar_inputs);
+  overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CPU, &call_cpu);
+  overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::Meta, &call_meta);
+  overload.implement<typename Sig::Autograd, typename Sig::Inplace>(DispatchKey::Autograd,
+                                                                    overload.name());
+  overload.implement<typename Sig::BumpVersion, typename Sig::Inplace>(DispatchKey::ADInplaceOrView,
+                                                                       overload.name());
+}
+
+template <ParameterKind kind>
+using ParameterType =
+    std::conditional_t<kind == ParameterKind::DType, at::ScalarType, const at::Scalar&>;
+
+template <bool is_scalar>
+using OperandType = std::conditional_t<is_scalar, const at::Scalar&, const at::Tensor&>;
+
+// The overloads of one operator whose inputs in `scalar_inputs` are numbers. Note [Number operands]
+template <class Op, uint32_t scalar_inputs, size_t... I, size_t... P>
+void register_overloads(torch::Library& library, std::index_sequence<I...>,
+                        std::index_sequence<P...>) {
+  const OpInfo& op = *find_op(Op::name);
+  using Sig = ElementwiseSignature<TypeList<OperandType<(scalar_inputs >> I & 1u) != 0>...>,
+                                   ParameterType<Op::parameters[P].kind>...>;
+  constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
+  if constexpr (has_tensor) {
+    register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
+  } else {
+    const Overload overload(library, op, Variant::Functional, scalar_inputs);
+    overload.implement<typename Sig::Compute, typename Sig::Functional>(
+        DispatchKey::CompositeExplicitAutograd, &call_cpu);
+  }
+  register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
+  if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
+    const auto others = []<size_t... K>(std::index_sequence<K...>) {
+      return TypeList<OperandType<(scalar_inputs >> (K + 1) & 1u) != 0>...>{};
+    }(std::make_index_sequence<Op::num_inputs - 1>{});
+    register_inplace<InplaceSignature<std::remove_const_t<decltype(others)>,
+                                      ParameterType<Op::parameters[P].kind>...>>(library, op,
+                                                                                 scalar_inputs);
+  }
+}
+
+template <class Op, uint32_t scalar_inputs = 0>
+void register_elementwise(torch::Library& library) {
+  constexpr bool several_promoted = (Op::promoted_inputs & (Op::promoted_inputs - 1)) != 0;
+  constexpr bool only_promoted = (scalar_inputs & ~Op::promoted_inputs) == 0;
+  if constexpr (only_promoted && (several_promoted || scalar_inputs == 0)) {
+    register_overloads<Op, scalar_inputs>(library, std::make_index_sequence<Op::num_inputs>{},
+                                          std::make_index_sequence<Op::parameters.size()>{});
+  }
+  if constexpr (scalar_inputs + 1 < 1u << Op::num_inputs)
+    register_elementwise<Op, scalar_inputs + 1>(library);
+}
+
+template <class... Ops>
+void register_all_elementwise(torch::Library& library, OpList<Ops...>) {
+  (register_elementwise<Ops>(library), ...);
+}
+
+TORCH_LIBRARY(iterlab, library) {
+  library.set_python_module("iterlab");
+  register_all_elementwise(library, ops::ElementwiseOps{});
+  for (const OpInfo& op : op_table()) {
+    if (op.kind != OpKind::Reduction) continue;
+    register_functional<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
+    register_out<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
+  }
+}
+
+}  // namespace
+}  // namespace iterlab
