@@ -147,14 +147,20 @@ std::vector<std::string> dtype_names(DTypeSet set) {
 
 constexpr std::array kPromotionNames{"default", "int_to_float", "always_bool", "complex_to_real",
                                      "to_argument"};
-constexpr std::array kParameterNames{"scalar", "alpha", "dtype"};
+constexpr std::array kParameterNames{"scalar", "alpha", "float",  "optional_float",
+                                     "int",    "bool",  "choice", "dtype"};
 
 py::dict op_facts(const OpInfo& op) {
   py::list parameters;
   for (int i = 0; i < op.num_parameters; ++i) {
     const Parameter& parameter = op.parameters[static_cast<size_t>(i)];
+    std::vector<std::optional<std::string>> choices;
+    for (int c = 0; c < parameter.num_choices; ++c) {
+      const char* const choice = parameter.choices[static_cast<size_t>(c)];
+      choices.push_back(choice == nullptr ? std::nullopt : std::optional<std::string>(choice));
+    }
     parameters.append(
-        py::dict(py::arg("name") = parameter.name,
+        py::dict(py::arg("choices") = choices, py::arg("name") = parameter.name,
                  py::arg("kind") = kParameterNames[static_cast<size_t>(parameter.kind)],
                  py::arg("default") = parameter.default_value,
                  py::arg("keyword_only") = parameter.keyword_only));

@@ -56,7 +56,7 @@ struct ElementwiseGrad::Node : ag::Node {
   std::array<InputMetadata, kMaxOperands> metadata;
   std::array<ag::SavedVariable, kMaxOperands> inputs;
   ag::SavedVariable result;
-  std::array<at::Scalar, kMaxParameters> scalars;
+  std::array<Number, kMaxParameters> parameters;
 
   std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
 
@@ -70,7 +70,7 @@ struct ElementwiseGrad::Node : ag::Node {
     const Tensor& grad = grads[0];
     if (!grad.defined()) return out;
     Saved saved;
-    saved.scalars = scalars;
+    saved.parameters = parameters;
     for (size_t i = 0; i < out.size(); ++i) {
       if ((derivative->saves_inputs >> i & 1u) != 0) saved.inputs[i] = inputs[i].unpack();
     }
@@ -105,7 +105,7 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
   node_->set_next_edges(std::move(edges));
   node_->op = &op;
   node_->derivative = derivative;
-  record_scalars(node_->scalars);
+  record_parameters(node_->parameters);
   for (int i = 0; i < arguments.num_tensors; ++i) {
     const auto k = static_cast<size_t>(i);
     const Tensor& input = *arguments.tensors[i];
@@ -120,9 +120,8 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
 
 ElementwiseGrad::~ElementwiseGrad() = default;
 
-void ElementwiseGrad::record_scalars(std::array<at::Scalar, kMaxParameters>& scalars) const {
-  for (int i = 0; i < arguments_.num_scalars; ++i)
-    scalars[static_cast<size_t>(i)] = *arguments_.scalars[i];
+void ElementwiseGrad::record_parameters(std::array<Number, kMaxParameters>& parameters) const {
+  std::copy_n(arguments_.parameters, arguments_.num_parameters, parameters.begin());
 }
 
 void ElementwiseGrad::finish(const Tensor& result) {
@@ -143,7 +142,7 @@ void ElementwiseGrad::finish(const Tensor& result) {
 void ElementwiseGrad::set_tangent(const Tensor& result) {
   namespace details = ag::generated::details;
   Saved saved;
-  record_scalars(saved.scalars);
+  record_parameters(saved.parameters);
   for (int i = 0; i < arguments_.num_tensors; ++i) {
     const Tensor& input =
         in_place_ && i == 0 && original_.defined() ? original_ : *arguments_.tensors[i];

@@ -41,7 +41,7 @@ class ElementwiseGrad {
   struct Node;
 
  private:
-  void record_scalars(std::array<at::Scalar, kMaxParameters>& scalars) const;
+  void record_parameters(std::array<Number, kMaxParameters>& parameters) const;
   void set_tangent(const at::Tensor& result);
 
   const OpInfo& op_;

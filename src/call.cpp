@@ -38,11 +38,9 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
   for (int i = 0; i < arguments.num_tensors; ++i) {
     data[i + 1] = static_cast<char*>(const_cast<void*>(arguments.tensors[i]->const_data_ptr()));
   }
-  Number numbers[kMaxParameters];
-  for (int i = 0; i < arguments.num_scalars; ++i) numbers[i] = as_number(*arguments.scalars[i]);
   const cpu::KernelTable& table = kernel_table();
-  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
-                       torch_parallel());
+  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data,
+                       arguments.parameters, torch_parallel());
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output)
     make_operands(op, arguments, output, operands);
     Plan plan;
     make_plan(operands, op, plan);
-    check_scalars(op, arguments, plan.common_dtype);
+    check_parameters(op, arguments, plan.common_dtype);
     at::Tensor result = make_result(plan, output);
     if (plan.numel != 0) run(plan, arguments, result);
     return result;

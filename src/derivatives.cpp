@@ -24,7 +24,7 @@ const Derivative derivatives[] = {
     {.op = "add",
      .inputs = {[](const Tensor& grad, const Saved&) { return grad; },
                 [](const Tensor& grad, const Saved& saved) {
-                  const at::Scalar& alpha = saved.scalars[0];
+                  const at::Scalar alpha = saved.scalar(0);
                   return alpha.equal(1) ? grad : grad * alpha.conj();
                 }}},
     {.op = "mul",

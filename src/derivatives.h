@@ -1,7 +1,7 @@
 // Derivatives of the built-in operators, by name: one formula for each differentiable input.
 #pragma once
 
-#include "iterlab/config.h"
+#include "src/operands.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -15,7 +15,9 @@ namespace iterlab {
 struct Saved {
   std::array<at::Tensor, kMaxOperands> inputs;
   at::Tensor result;
-  std::array<at::Scalar, kMaxParameters> scalars;
+  std::array<Number, kMaxParameters> parameters;
+
+  at::Scalar scalar(int i) const { return as_scalar(parameters[static_cast<size_t>(i)]); }
 };
 
 // The gradient of an input, given that of the result; linear in `grad`. Broadcasting, dtype and the

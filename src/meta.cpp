@@ -56,7 +56,7 @@ at::Tensor call_meta(const OpInfo& op, const Arguments& arguments, Output output
     make_symbolic_operands(arguments, output, operands);
     BasicShapePlan<c10::SymInt> plan;
     make_shape_plan(operands, op, plan);
-    check_scalars(op, arguments, plan.common_dtype);
+    check_parameters(op, arguments, plan.common_dtype);
     return make_meta_result(plan.shape, plan.output_strides, plan.result_dtype,
                             plan.resized_outputs != 0, output);
   });

@@ -4,12 +4,27 @@
 namespace iterlab {
 namespace {
 
-const char* schema_type(ParameterKind kind) {
-  return kind == ParameterKind::DType ? "ScalarType" : "Scalar";
+const char* schema_type(const Parameter& parameter) {
+  switch (parameter.kind) {
+    case ParameterKind::DType:
+      return "ScalarType";
+    case ParameterKind::Float:
+      return "float";
+    case ParameterKind::OptionalFloat:
+      return "float?";
+    case ParameterKind::Int:
+      return "int";
+    case ParameterKind::Bool:
+      return "bool";
+    case ParameterKind::Choice:
+      return takes_none(parameter) ? "str?" : "str";
+    default:
+      return "Scalar";
+  }
 }
 
 std::string parameter_text(const Parameter& parameter) {
-  std::string text = std::string(", ") + schema_type(parameter.kind) + " " + parameter.name;
+  std::string text = std::string(", ") + schema_type(parameter) + " " + parameter.name;
   if (parameter.default_value != nullptr) text += std::string("=") + parameter.default_value;
   return text;
 }
