@@ -125,17 +125,14 @@ void ElementwiseGrad::record_parameters(std::array<Number, kMaxParameters>& para
 }
 
 void ElementwiseGrad::finish(const Tensor& result) {
-  const bool differentiable = is_differentiable(result.scalar_type());
-  if (node_ && differentiable) {
-    if (in_place_) {
-      ag::rebase_history(result, node_);
-    } else {
-      ag::set_history(result, node_);
-    }
-    if (derivative_->saves_result)
-      node_->result = ag::SavedVariable(result, /*is_output=*/true, in_place_);
+  if (!is_differentiable(result.scalar_type())) return;
+  if (node_ && in_place_) ag::rebase_history(result, node_);
+  if (node_ && !in_place_) ag::set_history(result, node_);
+  if (has_tangents_) set_tangent(result);
+  // Saved with its tangent, so that a backward can be differentiated forward.
+  if (node_ && derivative_->saves_result) {
+    node_->result = ag::SavedVariable(result, /*is_output=*/true, in_place_);
   }
-  if (has_tangents_ && differentiable) set_tangent(result);
 }
 
 // Note [One formula for both modes]
@@ -161,6 +158,9 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
   if (!tangent.sym_sizes().equals(result.sym_sizes()))
     tangent = tangent.expand_symint(result.sym_sizes());
   if (tangent.scalar_type() != result.scalar_type()) tangent = tangent.to(result.scalar_type());
+  // An existing tangent is written, not replaced: views of the tensor share it.
+  const Tensor before = details::toNonOptFwGrad(result);
+  if (in_place_ && before.defined()) tangent = before.copy_(tangent);
   result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/in_place_);
 }
 
