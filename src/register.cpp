@@ -2,7 +2,7 @@
 #include "engine/op_table.h"
 #include "iterlab/ops.h"
 #include "src/kernels.h"
-#include "src/schema.h"
+#include "src/transforms.h"
 
 #include <torch/library.h>
 
@@ -34,6 +34,7 @@ class Overload {
       : op_(op), name_(overload_name(op, variant, scalar_inputs)) {
     const std::vector<at::Tag> tags = tags_of(op, variant);
     library.def(schema_text(op, variant, scalar_inputs).c_str(), tags);
+    register_transforms(op, variant, name_);
   }
 
   template <class Kernel, class Signature, class... Args>
