@@ -2,7 +2,7 @@
 // that supply defaults.
 #pragma once
 
-#include "iterlab/dtype.h"
+#include "iterlab/reduce_facts.h"
 
 #include <array>
 #include <string_view>
@@ -44,12 +44,6 @@ enum Variants : uint8_t {
 
 enum class OpKind : uint8_t { Elementwise, Reduction };
 
-// What dtype a reduction collects and returns by default.
-enum class Accumulate : uint8_t {
-  Sum,     // integers and bool in int64, half types in float; integers return int64
-  Native,  // the dtype itself (min, max)
-};
-
 // Everything that is known of an operator apart from its formula. Plain data: the planner, the
 // dispatcher registration, the documentation, the tests and the benchmarks read it, none of them
 // knows an operator by name.
@@ -67,21 +61,13 @@ struct OpInfo {
   int num_parameters;
   std::array<Parameter, kMaxParameters> parameters;
   Promotion promotion;
-  DTypeSet dtypes;        // common dtypes that the operator computes
-  Accumulate accumulate;  // of reductions
+  DTypeSet dtypes;  // common dtypes that the operator computes
+  ReduceFacts reduction;
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
   double cost;      // work per element relative to an add; weighs the grain of parallel work
 };
-
-// The type that a reduction of elements of `dtype` collects in.
-constexpr DType accumulate_dtype(Accumulate accumulate, DType dtype) {
-  if (accumulate == Accumulate::Sum && is_integral(dtype, true)) {
-    return DType::Long;
-  }
-  return compute_dtype(dtype);
-}
 
 // Base of elementwise operators with N tensor inputs. A definition derives from Unary, Binary or
 // Ternary, states what differs from the defaults below, and has a `template <class V> V
@@ -97,7 +83,6 @@ struct Elementwise {
   static constexpr std::array<Parameter, 0> parameters{};
   static constexpr Promotion promotion = Promotion::Default;
   static constexpr DTypeSet dtypes = kAllButFloat8;
-  static constexpr Accumulate accumulate = Accumulate::Native;
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
   static constexpr double cost = 1;
@@ -126,11 +111,12 @@ constexpr OpInfo info_of() {
               .parameters = {},
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
-              .accumulate = Op::accumulate,
+              .reduction = {},
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
+  if constexpr (requires { Op::facts; }) info.reduction = Op::facts;
   for (size_t i = 0; i < Op::inputs.size(); ++i) info.inputs[i] = Op::inputs[i];
   for (size_t i = 0; i < Op::parameters.size(); ++i) info.parameters[i] = Op::parameters[i];
   return info;

@@ -19,6 +19,7 @@ template <class... A, class... B, class... Rest>
 struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest...> {};
 
 using ElementwiseOps = Join<UnaryOps, BinaryOps, TernaryOps, DataOps>::type;
+using ReduceOps = Join<SumOps, ExtremeOps, PositionOps, TruthOps, MomentOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
 
 }  // namespace iterlab::ops
