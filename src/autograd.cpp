@@ -1,8 +1,6 @@
 // Reverse and forward mode of every operator, in the shape of torch's generated VariableType code.
 #include "src/autograd.h"
 
-#include "engine/reduce_plan.h"
-
 #include <ATen/ops/real.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
@@ -56,7 +54,7 @@ struct ElementwiseGrad::Node : ag::Node {
   std::array<InputMetadata, kMaxOperands> metadata;
   std::array<ag::SavedVariable, kMaxOperands> inputs;
   ag::SavedVariable result;
-  std::array<at::Scalar, kMaxParameters> scalars;
+  std::array<Number, kMaxParameters> parameters;
 
   std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
 
@@ -70,7 +68,7 @@ struct ElementwiseGrad::Node : ag::Node {
     const Tensor& grad = grads[0];
     if (!grad.defined()) return out;
     Saved saved;
-    saved.scalars = scalars;
+    saved.parameters = parameters;
     for (size_t i = 0; i < out.size(); ++i) {
       if ((derivative->saves_inputs >> i & 1u) != 0) saved.inputs[i] = inputs[i].unpack();
     }
@@ -105,7 +103,7 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
   node_->set_next_edges(std::move(edges));
   node_->op = &op;
   node_->derivative = derivative;
-  record_scalars(node_->scalars);
+  record_parameters(node_->parameters);
   for (int i = 0; i < arguments.num_tensors; ++i) {
     const auto k = static_cast<size_t>(i);
     const Tensor& input = *arguments.tensors[i];
@@ -120,9 +118,8 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
 
 ElementwiseGrad::~ElementwiseGrad() = default;
 
-void ElementwiseGrad::record_scalars(std::array<at::Scalar, kMaxParameters>& scalars) const {
-  for (int i = 0; i < arguments_.num_scalars; ++i)
-    scalars[static_cast<size_t>(i)] = *arguments_.scalars[i];
+void ElementwiseGrad::record_parameters(std::array<Number, kMaxParameters>& parameters) const {
+  std::copy_n(arguments_.parameters, arguments_.num_parameters, parameters.begin());
 }
 
 void ElementwiseGrad::finish(const Tensor& result) {
@@ -143,7 +140,7 @@ void ElementwiseGrad::finish(const Tensor& result) {
 void ElementwiseGrad::set_tangent(const Tensor& result) {
   namespace details = ag::generated::details;
   Saved saved;
-  record_scalars(saved.scalars);
+  record_parameters(saved.parameters);
   for (int i = 0; i < arguments_.num_tensors; ++i) {
     const Tensor& input =
         in_place_ && i == 0 && original_.defined() ? original_ : *arguments_.tensors[i];
@@ -163,72 +160,6 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
     tangent = tangent.expand_symint(result.sym_sizes());
   if (tangent.scalar_type() != result.scalar_type()) tangent = tangent.to(result.scalar_type());
   result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/in_place_);
-}
-
-struct ReductionGrad::Node : ag::Node {
-  const OpInfo* op = nullptr;
-  const ReductionDerivative* derivative = nullptr;
-  InputMetadata metadata;
-  ag::SavedVariable input, result;
-  std::vector<int64_t> dims;
-  bool keepdim = false;
-
-  std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
-
-  void release_variables() override {
-    input.reset_data();
-    result.reset_data();
-  }
-
-  SavedReduction facts() const { return {{}, {}, metadata.sizes, dims, keepdim}; }
-
-  ag::variable_list apply(ag::variable_list&& grads) override {
-    ag::variable_list out(1);
-    if (!grads[0].defined() || !task_should_compute_output(0)) return out;
-    SavedReduction saved = facts();
-    if (derivative->saves_input) saved.input = input.unpack();
-    if (derivative->saves_result) saved.result = result.unpack(getptr());
-    out[0] = metadata.fit(derivative->grad(grads[0], saved));
-    return out;
-  }
-};
-
-ReductionGrad::ReductionGrad(const OpInfo& op, const ReductionDerivative* derivative,
-                             const Tensor& input, const ReduceArguments& arguments)
-    : derivative_(derivative), input_(input) {
-  if (derivative == nullptr) return;
-  tangent_ = ag::generated::details::toNonOptFwGrad(input);
-  if (!requires_grad(input) && !tangent_.defined()) return;
-  node_ = make_node<Node>();
-  if (requires_grad(input)) node_->set_next_edges(ag::collect_next_edges(input));
-  node_->op = &op;
-  node_->derivative = derivative;
-  node_->metadata.record(input);
-  node_->keepdim = arguments.keepdim;
-  std::optional<std::span<const int64_t>> dims;
-  if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
-  with_torch_errors([&] {
-    const DimSet chosen = reduced_dims(dims, static_cast<int>(input.dim()), op);
-    for (int64_t d = 0; d < input.dim(); ++d) {
-      if (chosen[static_cast<size_t>(d)]) node_->dims.push_back(d);
-    }
-  });
-  if (derivative->saves_input) node_->input = ag::SavedVariable(input, false);
-}
-
-ReductionGrad::~ReductionGrad() = default;
-
-void ReductionGrad::record(const Tensor& result) {
-  if (!node_ || !requires_grad(input_) || !is_differentiable(result.scalar_type())) return;
-  ag::set_history(result, node_);
-  if (derivative_->saves_result) node_->result = ag::SavedVariable(result, /*is_output=*/true);
-}
-
-Tensor ReductionGrad::formula_tangent(const Tensor& result) const {
-  SavedReduction saved = node_->facts();
-  saved.input = ag::generated::details::toNonOptPrimal(input_);
-  saved.result = ag::generated::details::toNonOptPrimal(result);
-  return derivative_->tangent(tangent_, saved);
 }
 
 void refuse_out_with_grad(const OpInfo& op, const Arguments& arguments, const Tensor& out) {

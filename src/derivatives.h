@@ -1,7 +1,7 @@
 // Derivatives of the built-in operators, by name: one formula for each differentiable input.
 #pragma once
 
-#include "iterlab/config.h"
+#include "src/operands.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -15,7 +15,9 @@ namespace iterlab {
 struct Saved {
   std::array<at::Tensor, kMaxOperands> inputs;
   at::Tensor result;
-  std::array<at::Scalar, kMaxParameters> scalars;
+  std::array<Number, kMaxParameters> parameters;
+
+  at::Scalar scalar(int i) const { return as_scalar(parameters[static_cast<size_t>(i)]); }
 };
 
 // The gradient of an input, given that of the result; linear in `grad`. Broadcasting, dtype and the
@@ -34,27 +36,7 @@ struct Derivative {
   bool saves_result = false;
 };
 
-// What the formulas of reductions may use.
-struct SavedReduction {
-  at::Tensor input;
-  at::Tensor result;
-  std::vector<c10::SymInt> input_sizes;
-  std::vector<int64_t> dims;  // wrapped and sorted
-  bool keepdim = false;
-};
-
-struct ReductionDerivative {
-  std::string_view op;
-  at::Tensor (*grad)(const at::Tensor& grad, const SavedReduction& saved) = nullptr;
-  // The tangent of the result. Null: the operator is linear, its tangent is the operator of the
-  // tangent.
-  at::Tensor (*tangent)(const at::Tensor& tangent, const SavedReduction& saved) = nullptr;
-  bool saves_input = false;
-  bool saves_result = false;
-};
-
 // Null where the operator has no derivative.
 const Derivative* find_derivative(std::string_view op);
-const ReductionDerivative* find_reduction_derivative(std::string_view op);
 
 }  // namespace iterlab

@@ -20,15 +20,25 @@ struct TypeList {};
 template <class... Operands>
 struct Packed : Arguments {
   template <class... Parameters>
-  Packed(const Operands&... operands, const Parameters&... parameters) {
+  explicit Packed(const OpInfo& op, const Operands&... operands, const Parameters&... parameters) {
     (add_operand(operands), ...);
-    (add_parameter(parameters), ...);
+    size_t position = 0;
+    (add(op.parameters[position++], parameters), ...);
+  }
+
+ private:
+  template <class Value>
+  void add(const Parameter& parameter, const Value& value) {
+    if constexpr (std::is_same_v<Value, c10::string_view> ||
+                  std::is_same_v<Value, std::optional<c10::string_view>>) {
+      add_choice(parameter, value);
+    } else {
+      add_parameter(value);
+    }
   }
 };
 
 using ElementwiseCall = at::Tensor (*)(const OpInfo& op, const Arguments& arguments, Output output);
-using ReductionCall = at::Tensor (*)(const OpInfo& op, const at::Tensor& input,
-                                     const ReduceArguments& arguments, Output output);
 
 // The typed entry of an overload, looked up when its kernel is made.
 template <class Signature>
@@ -54,7 +64,7 @@ struct ElementwiseSignature<TypeList<A...>, P...> {
     ElementwiseCall call;
     Compute(const OpInfo& o, ElementwiseCall c) : op(o), call(c) {}
     at::Tensor operator()(A... operands, P... parameters) {
-      return call(op, Pack(operands..., parameters...), {});
+      return call(op, Pack(op, operands..., parameters...), {});
     }
   };
 
@@ -63,7 +73,7 @@ struct ElementwiseSignature<TypeList<A...>, P...> {
     ElementwiseCall call;
     ComputeOut(const OpInfo& o, ElementwiseCall c) : op(o), call(c) {}
     at::Tensor& operator()(A... operands, P... parameters, at::Tensor& out) {
-      call(op, Pack(operands..., parameters...), {OutputKind::Given, &out});
+      call(op, Pack(op, operands..., parameters...), {OutputKind::Given, &out});
       return out;
     }
   };
@@ -75,7 +85,7 @@ struct ElementwiseSignature<TypeList<A...>, P...> {
     Autograd(const OpInfo& o, const c10::OperatorName& name)
         : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Functional>(name)) {}
     at::Tensor operator()(c10::DispatchKeySet keys, A... operands, P... parameters) {
-      const Pack arguments(operands..., parameters...);
+      const Pack arguments(op, operands..., parameters...);
       ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/false);
       at::Tensor result = [&] {
         at::AutoDispatchBelowADInplaceOrView guard;
@@ -93,7 +103,7 @@ struct ElementwiseSignature<TypeList<A...>, P...> {
         : op(o), handle(typed_handle<Out>(name)) {}
     at::Tensor& operator()(c10::DispatchKeySet keys, A... operands, P... parameters,
                            at::Tensor& out) {
-      refuse_out_with_grad(op, Pack(operands..., parameters...), out);
+      refuse_out_with_grad(op, Pack(op, operands..., parameters...), out);
       at::AutoDispatchBelowAutograd guard;
       return handle.redispatch(keys & c10::after_autograd_keyset, operands..., parameters..., out);
     }
@@ -132,7 +142,7 @@ struct InplaceSignature<TypeList<A...>, P...> {
     ElementwiseCall call;
     Compute(const OpInfo& o, ElementwiseCall c) : op(o), call(c) {}
     at::Tensor& operator()(at::Tensor& input, A... others, P... parameters) {
-      call(op, Pack(input, others..., parameters...), {OutputKind::Inplace, &input});
+      call(op, Pack(op, input, others..., parameters...), {OutputKind::Inplace, &input});
       return input;
     }
   };
@@ -145,7 +155,7 @@ struct InplaceSignature<TypeList<A...>, P...> {
         : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Inplace>(name)) {}
     at::Tensor& operator()(c10::DispatchKeySet keys, at::Tensor& input, A... others,
                            P... parameters) {
-      const Pack arguments(input, others..., parameters...);
+      const Pack arguments(op, input, others..., parameters...);
       ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/true);
       {
         at::AutoDispatchBelowAutograd guard;
@@ -169,89 +179,6 @@ struct InplaceSignature<TypeList<A...>, P...> {
       }
       torch::autograd::increment_version(input);
       return input;
-    }
-  };
-};
-
-// Reductions over `dim` with `keepdim` and `dtype`.
-struct ReductionSignature {
-  using Functional = at::Tensor(const at::Tensor&, at::OptionalIntArrayRef, bool,
-                                std::optional<at::ScalarType>);
-  using Out = at::Tensor&(const at::Tensor&, at::OptionalIntArrayRef, bool,
-                          std::optional<at::ScalarType>, at::Tensor&);
-
-  struct Compute : c10::OperatorKernel {
-    const OpInfo& op;
-    ReductionCall call;
-    Compute(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
-    at::Tensor operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
-                          std::optional<at::ScalarType> dtype) {
-      return call(op, input, {dim, keepdim, dtype}, {});
-    }
-  };
-
-  struct ComputeOut : c10::OperatorKernel {
-    const OpInfo& op;
-    ReductionCall call;
-    ComputeOut(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
-    at::Tensor& operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      call(op, input, {dim, keepdim, dtype}, {OutputKind::Given, &out});
-      return out;
-    }
-  };
-
-  struct Autograd : c10::OperatorKernel {
-    const OpInfo& op;
-    const ReductionDerivative* derivative;
-    c10::TypedOperatorHandle<Functional> handle;
-    Autograd(const OpInfo& o, const c10::OperatorName& name)
-        : op(o),
-          derivative(find_reduction_derivative(o.name)),
-          handle(typed_handle<Functional>(name)) {}
-    at::Tensor operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                          at::OptionalIntArrayRef dim, bool keepdim,
-                          std::optional<at::ScalarType> dtype) {
-      ReductionGrad grad(op, derivative, input, {dim, keepdim, dtype});
-      at::Tensor result = [&] {
-        at::AutoDispatchBelowADInplaceOrView guard;
-        return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype);
-      }();
-      grad.finish(result, [&](const at::Tensor& tangent) {
-        return handle.call(tangent, dim, keepdim, dtype);
-      });
-      return result;
-    }
-  };
-
-  struct AutogradOut : c10::OperatorKernel {
-    const OpInfo& op;
-    c10::TypedOperatorHandle<Out> handle;
-    AutogradOut(const OpInfo& o, const c10::OperatorName& name)
-        : op(o), handle(typed_handle<Out>(name)) {}
-    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                           at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      refuse_out_with_grad(op, Packed<at::Tensor>(input), out);
-      at::AutoDispatchBelowAutograd guard;
-      return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype, out);
-    }
-  };
-
-  struct BumpVersionOut : c10::OperatorKernel {
-    c10::TypedOperatorHandle<Out> handle;
-    BumpVersionOut(const OpInfo&, const c10::OperatorName& name)
-        : handle(typed_handle<Out>(name)) {}
-    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                           at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      {
-        at::AutoDispatchBelowADInplaceOrView guard;
-        handle.redispatch(keys & c10::after_ADInplaceOrView_keyset, input, dim, keepdim, dtype,
-                          out);
-      }
-      torch::autograd::increment_version(out);
-      return out;
     }
   };
 };

@@ -14,6 +14,37 @@ void Arguments::add_operand(const at::Scalar& number) {
   tensors[num_tensors++] = &tensor;
 }
 
+void Arguments::add_parameter(const at::Scalar& value) {
+  parameters[num_parameters++] = as_number(value);
+}
+
+void Arguments::add_parameter(const std::optional<double>& value) {
+  parameters[num_parameters++] = value ? Number::of(*value) : Number::none();
+}
+
+void Arguments::add_choice(const Parameter& parameter,
+                           const std::optional<c10::string_view>& value) {
+  int64_t position = -1;
+  for (int64_t c = 0; c < parameter.num_choices; ++c) {
+    const char* const choice = parameter.choices[static_cast<size_t>(c)];
+    if (choice == nullptr ? !value : value && *value == choice) position = c;
+  }
+  parameters[num_parameters++] = Number::of(position);
+}
+
+at::Scalar as_scalar(const Number& number) {
+  switch (number.kind) {
+    case Number::Kind::Bool:
+      return number.integer != 0;
+    case Number::Kind::Int:
+      return number.integer;
+    case Number::Kind::Complex:
+      return c10::complex<double>(number.real, number.imag);
+    default:
+      return number.real;
+  }
+}
+
 Operand as_operand(const at::Tensor& tensor) {
   Operand operand;
   const auto sizes = tensor.sizes(), strides = tensor.strides();
@@ -64,28 +95,35 @@ void check_devices(const OpInfo& op, const Arguments& arguments, at::DeviceType 
   }
 }
 
-void check_scalars(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
-  int s = 0;
+void check_parameters(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
+  const auto refuse = [&](const std::string& what) {
+    throw PlanError(PlanError::Kind::Runtime, op, what);
+  };
+  int n = 0;
   for (int i = 0; i < op.num_parameters; ++i) {
     const Parameter& parameter = op.parameters[static_cast<size_t>(i)];
     if (parameter.kind == ParameterKind::DType) continue;
-    const at::Scalar& value = *arguments.scalars[s++];
-    if (parameter.kind != ParameterKind::Alpha) continue;
+    const Number& value = arguments.parameters[n++];
     const std::string name = parameter.name;
-    if (value.isBoolean() && common_dtype != DType::Bool) {
-      throw PlanError(
-          PlanError::Kind::Runtime, op,
-          "expected a number for " + name + ", got a bool: bool goes with bool results only");
+    if (parameter.kind == ParameterKind::Choice && value.integer < 0) {
+      std::string choices;
+      for (int c = 0; c < parameter.num_choices; ++c) {
+        const char* const choice = parameter.choices[static_cast<size_t>(c)];
+        choices += (c == 0 ? "" : " or ") +
+                   (choice == nullptr ? std::string("None") : "'" + std::string(choice) + "'");
+      }
+      refuse("expected " + name + " to be " + choices + ", got another string");
     }
-    if (is_integral(common_dtype, true) && !value.isIntegral(true)) {
-      throw PlanError(PlanError::Kind::Runtime, op,
-                      "expected an integer for " + name +
-                          " with integral operands, got a floating point number");
+    if (parameter.kind != ParameterKind::Alpha) continue;
+    if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
+      refuse("expected a number for " + name + ", got a bool: bool goes with bool results only");
     }
-    if (!is_complex(common_dtype) && value.isComplex()) {
-      throw PlanError(
-          PlanError::Kind::Runtime, op,
-          "expected a real number for " + name + " with real operands, got a complex number");
+    if (is_integral(common_dtype, true) && !value.is_integral()) {
+      refuse("expected an integer for " + name +
+             " with integral operands, got a floating point number");
+    }
+    if (!is_complex(common_dtype) && value.kind == Number::Kind::Complex) {
+      refuse("expected a real number for " + name + " with real operands, got a complex number");
     }
   }
 }

@@ -21,8 +21,8 @@ struct Arguments {
   at::Tensor wrapped[kMaxScalarOperands];  // numbers given as operands, as 0-d tensors that are
                                            // weak in promotion
   int num_wrapped = 0;
-  const at::Scalar* scalars[kMaxParameters];
-  int num_scalars = 0;
+  Number parameters[kMaxParameters];  // in the order of the definition, but for the dtype
+  int num_parameters = 0;
   at::ScalarType dtype = at::ScalarType::Undefined;
 
   Arguments() = default;
@@ -31,8 +31,14 @@ struct Arguments {
 
   void add_operand(const at::Tensor& tensor) { tensors[num_tensors++] = &tensor; }
   void add_operand(const at::Scalar& number);
-  void add_parameter(const at::Scalar& scalar) { scalars[num_scalars++] = &scalar; }
+  void add_parameter(const at::Scalar& value);
   void add_parameter(at::ScalarType value) { dtype = value; }
+  void add_parameter(int64_t value) { parameters[num_parameters++] = Number::of(value); }
+  void add_parameter(bool value) { parameters[num_parameters++] = Number::of(value); }
+  void add_parameter(double value) { parameters[num_parameters++] = Number::of(value); }
+  void add_parameter(const std::optional<double>& value);
+  // One of the parameter's choices: its position, or -1, which check_parameters refuses.
+  void add_choice(const Parameter& parameter, const std::optional<c10::string_view>& value);
 };
 
 Operand as_operand(const at::Tensor& tensor);
@@ -51,8 +57,10 @@ Parallel torch_parallel();
 // Every tensor must be on `device`.
 void check_devices(const OpInfo& op, const Arguments& arguments, at::DeviceType device);
 
-// The numbers that a functor takes, checked as their kinds ask.
-void check_scalars(const OpInfo& op, const Arguments& arguments, DType common_dtype);
+at::Scalar as_scalar(const Number& number);
+
+// The parameters of a call, checked as their kinds ask.
+void check_parameters(const OpInfo& op, const Arguments& arguments, DType common_dtype);
 
 // Runs `fn`, turning a PlanError into the exception that ATen raises.
 template <class Fn>

@@ -88,9 +88,30 @@ void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar
                                                                        overload.name());
 }
 
-template <ParameterKind kind>
-using ParameterType =
-    std::conditional_t<kind == ParameterKind::DType, at::ScalarType, const at::Scalar&>;
+// The C++ type of a parameter in a signature.
+template <ParameterKind kind, bool optional>
+constexpr auto parameter_type() {
+  if constexpr (kind == ParameterKind::DType) {
+    return std::type_identity<at::ScalarType>{};
+  } else if constexpr (kind == ParameterKind::Float) {
+    return std::type_identity<double>{};
+  } else if constexpr (kind == ParameterKind::OptionalFloat) {
+    return std::type_identity<std::optional<double>>{};
+  } else if constexpr (kind == ParameterKind::Int) {
+    return std::type_identity<int64_t>{};
+  } else if constexpr (kind == ParameterKind::Bool) {
+    return std::type_identity<bool>{};
+  } else if constexpr (kind == ParameterKind::Choice) {
+    return std::type_identity<
+        std::conditional_t<optional, std::optional<c10::string_view>, c10::string_view>>{};
+  } else {
+    return std::type_identity<const at::Scalar&>{};
+  }
+}
+
+template <class Op, size_t i>
+using ParameterType = typename decltype(parameter_type<Op::parameters[i].kind,
+                                                       takes_none(Op::parameters[i])>())::type;
 
 template <bool is_scalar>
 using OperandType = std::conditional_t<is_scalar, const at::Scalar&, const at::Tensor&>;
@@ -101,7 +122,7 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
                         std::index_sequence<P...>) {
   const OpInfo& op = *find_op(Op::name);
   using Sig = ElementwiseSignature<TypeList<OperandType<(scalar_inputs >> I & 1u) != 0>...>,
-                                   ParameterType<Op::parameters[P].kind>...>;
+                                   ParameterType<Op, P>...>;
   constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
   if constexpr (has_tensor) {
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
@@ -115,9 +136,9 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
     const auto others = []<size_t... K>(std::index_sequence<K...>) {
       return TypeList<OperandType<(scalar_inputs >> (K + 1) & 1u) != 0>...>{};
     }(std::make_index_sequence<Op::num_inputs - 1>{});
-    register_inplace<InplaceSignature<std::remove_const_t<decltype(others)>,
-                                      ParameterType<Op::parameters[P].kind>...>>(library, op,
-                                                                                 scalar_inputs);
+    register_inplace<
+        InplaceSignature<std::remove_const_t<decltype(others)>, ParameterType<Op, P>...>>(
+        library, op, scalar_inputs);
   }
 }
 
@@ -141,11 +162,6 @@ void register_all_elementwise(torch::Library& library, OpList<Ops...>) {
 TORCH_LIBRARY(iterlab, library) {
   library.set_python_module("iterlab");
   register_all_elementwise(library, ops::ElementwiseOps{});
-  for (const OpInfo& op : op_table()) {
-    if (op.kind != OpKind::Reduction) continue;
-    register_functional<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
-    register_out<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
-  }
 }
 
 }  // namespace

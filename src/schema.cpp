@@ -4,12 +4,27 @@
 namespace iterlab {
 namespace {
 
-const char* schema_type(ParameterKind kind) {
-  return kind == ParameterKind::DType ? "ScalarType" : "Scalar";
+const char* schema_type(const Parameter& parameter) {
+  switch (parameter.kind) {
+    case ParameterKind::DType:
+      return "ScalarType";
+    case ParameterKind::Float:
+      return "float";
+    case ParameterKind::OptionalFloat:
+      return "float?";
+    case ParameterKind::Int:
+      return "int";
+    case ParameterKind::Bool:
+      return "bool";
+    case ParameterKind::Choice:
+      return takes_none(parameter) ? "str?" : "str";
+    default:
+      return "Scalar";
+  }
 }
 
 std::string parameter_text(const Parameter& parameter) {
-  std::string text = std::string(", ") + schema_type(parameter.kind) + " " + parameter.name;
+  std::string text = std::string(", ") + schema_type(parameter) + " " + parameter.name;
   if (parameter.default_value != nullptr) text += std::string("=") + parameter.default_value;
   return text;
 }
@@ -25,7 +40,6 @@ std::string arguments_text(const OpInfo& op, Variant variant, uint32_t scalar_in
     text += (i == 0 ? "" : ", ") + operand_type(variant, scalar_inputs, i) +
             op.inputs[static_cast<size_t>(i)];
   }
-  if (op.kind == OpKind::Reduction) text += ", int[1]? dim=None, bool keepdim=False";
   bool starred = false;
   const auto keyword_only = [&](const std::string& argument) {
     text += (starred ? "" : ", *") + argument;
@@ -39,7 +53,6 @@ std::string arguments_text(const OpInfo& op, Variant variant, uint32_t scalar_in
       text += parameter_text(parameter);
     }
   }
-  if (op.kind == OpKind::Reduction) keyword_only(", ScalarType? dtype=None");
   if (variant == Variant::Out) keyword_only(", Tensor(a!) out");
   return "(" + text + ")";
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
@@ -78,8 +79,9 @@ inline void copy_runs(const char* from, int64_t from_stride, char* to, int64_t t
   copy_long_runs(from, from_stride, to, to_stride, bytes, count);
 }
 
-// Packs `rows` sequences of runs, `row_stride` bytes apart.
-inline void pack(const char* from, Runs runs, int64_t row_stride, int64_t rows, char* to) {
+// Packs `rows` sequences of runs, `row_stride` bytes apart. Inlined, for passing Runs through
+// memory costs more than a small tile.
+ITERLAB_FN void pack(const char* from, Runs runs, int64_t row_stride, int64_t rows, char* to) {
 #if defined(ITERLAB_HAS_SHUFFLES)
   if (row_stride >= 0 && runs.stride >= 0) {
     const char* end = from + (rows - 1) * row_stride + (runs.count - 1) * runs.stride + runs.bytes;

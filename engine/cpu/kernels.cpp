@@ -8,9 +8,12 @@
 namespace iterlab::cpu {
 
 inline namespace CPU_CAPABILITY {
+// Each in a file of its own, for the sake of build time.
 void append_unary_kernels(const ElementwiseKernels**& next);
+void append_activation_kernels(const ElementwiseKernels**& next);
+void append_binary_kernels(const ElementwiseKernels**& next);
 void append_reduce_kernels(const ReduceKernels**& next);
-}
+}  // namespace CPU_CAPABILITY
 
 namespace {
 
@@ -19,7 +22,9 @@ KernelTable make_table() {
   static const ReduceKernels* reduce[ops::ReduceOps::size];
   const ElementwiseKernels** next = elementwise;
   append_unary_kernels(next);
-  append_kernels(ops::BinaryOps{}, next);
+  append_activation_kernels(next);
+  append_binary_kernels(next);
+  append_kernels(ops::ComparisonOps{}, next);
   append_kernels(ops::TernaryOps{}, next);
   append_kernels(ops::DataOps{}, next);
   const ReduceKernels** next_reduce = reduce;

@@ -1,4 +1,4 @@
-// The kernels of unary operators, in a file of their own for the sake of build time.
+// The kernels of unary operators.
 #include "engine/cpu/lanes.h"
 #include "iterlab/ops/unary.h"
 

@@ -5,6 +5,7 @@
 #include "engine/cpu/vec_math.h"
 #include "iterlab/op.h"
 
+#include <tuple>
 #include <utility>
 
 namespace iterlab::cpu {
@@ -43,24 +44,38 @@ struct LaneAccess<T, Lane<T>> {
 template <class Op, class T>
 using FunctorVector = std::conditional_t<Op::moves_bits, Lane<T>, Vector<T>>;
 
+// A parameter as the functor takes it.
+template <ParameterKind kind, class V, class T>
+auto functor_argument(const Number& number) {
+  if constexpr (kind == ParameterKind::OptionalFloat) {
+    return Optional<V>{V(number.is_none() ? T(0) : number.to<T>()), !number.is_none()};
+  } else if constexpr (kind == ParameterKind::Int || kind == ParameterKind::Bool ||
+                       kind == ParameterKind::Choice) {
+    return number.integer;
+  } else {
+    return V(number.to<T>());
+  }
+}
+
 template <class Op, class T, size_t... inputs, size_t... parameters>
-void run_lanes(int64_t count, char* const* data, const Number* numbers,
+void run_lanes(int64_t count, char* const* data, [[maybe_unused]] const Number* numbers,
                std::index_sequence<inputs...>, std::index_sequence<parameters...>) {
   using V = FunctorVector<Op, T>;
   using Access = LaneAccess<T, V>;
   const Op op{};
-  const std::array<V, sizeof...(parameters) + 1> fixed{V(numbers[parameters].template to<T>())...,
-                                                       V(T(0))};
+  const std::tuple fixed{
+      functor_argument<Op::parameters[parameters].kind, V, T>(numbers[parameters])...};
   char* const output = data[0];
   const char* const input[] = {data[1 + inputs]...};
   int64_t i = 0;
   for (; i + Access::width <= count; i += Access::width) {
-    Access::store(output, i, op(Access::load(input[inputs], i)..., fixed[parameters]...));
+    Access::store(output, i, op(Access::load(input[inputs], i)..., std::get<parameters>(fixed)...));
   }
   if constexpr (Access::width > 1) {
     if (const int64_t rest = count - i; rest > 0) {
       Access::store_tail(
-          output, i, op(Access::load_tail(input[inputs], i, rest)..., fixed[parameters]...), rest);
+          output, i,
+          op(Access::load_tail(input[inputs], i, rest)..., std::get<parameters>(fixed)...), rest);
     }
   }
 }

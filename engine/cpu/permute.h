@@ -188,9 +188,10 @@ constexpr bool pays(Runs runs) {
 }
 
 // Packs the runs of a tile if a shuffle pays, its set-up included; else returns false.
-inline bool try_pack_shuffled(const char* from, const char* from_end, Runs runs, int64_t row_stride,
-                              int64_t rows, char* to) {
-  constexpr int64_t kMinBytes = 256, kMaxStride = 64;
+ITERLAB_FN bool try_pack_shuffled(const char* from, const char* from_end, Runs runs,
+                                  int64_t row_stride, int64_t rows, char* to) {
+  constexpr int64_t kMinBytes = 512;  // below, the set-up of about 25 ns decides
+  constexpr int64_t kMaxStride = 64;
   const int64_t packed_bytes = rows * runs.count * runs.bytes;
   if (runs.stride < runs.bytes || runs.stride > kMaxStride || packed_bytes < kMinBytes)
     return false;

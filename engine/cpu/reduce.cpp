@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kMaxElement = 16;                     // bytes of the widest element
 constexpr int64_t kBufferBytes = kBlock * kMaxElement;  // a block of them
 constexpr int64_t kLaneBytes = 16 * 1024;  // lanes take half of a 32 KiB first-level cache
+constexpr int64_t kMaxColumns = kBlock;    // of a strip
 constexpr int kBlockLevels = 7;            // a leaf's blocks
 constexpr int kLeafLevels = 32;
 
@@ -129,7 +130,8 @@ class StripRunner {
     const int64_t column = plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
     if (!plan_.staged)
       return kernels_.rows(data, stride, first, count, strip.columns, plan_.number, lanes_);
-    const int64_t most = std::max<int64_t>(1, kTileBytes / (strip.columns * kMaxElement));
+    const int64_t widest = std::max(call_.element, element_size(plan_.input_dtype));
+    const int64_t most = std::max<int64_t>(1, kTileBytes / (strip.columns * widest));
     for (int64_t done = 0; done < count; done += most) {
       const int64_t rows = std::min(most, count - done);
       load({data + done * stride, column, stride, strip.columns, rows}, staged_);
@@ -196,7 +198,7 @@ class StripRunner {
   const ReducePlan& plan_;
   const ReduceTypeKernels& kernels_;
   alignas(64) char lanes_[kLaneBytes];
-  alignas(64) char results_[kMaxResults][kRowBytes];
+  alignas(64) char results_[kMaxResults][kMaxColumns * kMaxElement];
   alignas(64) char staged_[kBufferBytes + 320];
   alignas(64) char raw_[kBufferBytes + 320];
   alignas(64) char elements_[kBufferBytes];
@@ -229,7 +231,7 @@ int64_t strip_width(const Call& call) {
   const ReducePlan& plan = call.plan;
   const int64_t columns = plan.kept_shape.empty() ? 1 : plan.kept_shape[0];
   const int64_t row = std::min(kRowBytes, kLaneBytes / call.kernels.lanes);
-  return std::min({columns, row / call.state, kRowBytes / kMaxElement});
+  return std::min({columns, row / call.state, kMaxColumns});
 }
 
 // A strip of more than a leaf, by one thread.
@@ -296,8 +298,8 @@ void run_split(const Call& call, int64_t width, int64_t strips, const Parallel& 
 void run_reduction(const ReducePlan& plan, const ReduceKernels& kernels, const StageKernels& stage,
                    char* const* outputs, const char* input, const Parallel& parallel) {
   if (plan.outputs == 0) return;
-  const ReduceTypeKernels& of_type =
-      kernels.variants[plan.variant]->by_type[type_index(plan.loaded_dtype)];
+  const auto type = static_cast<size_t>(std::max(0, type_index(plan.loaded_dtype)));
+  const ReduceTypeKernels& of_type = kernels.variants[plan.variant]->by_type[type];
   const Call call{plan,
                   of_type,
                   stage,

@@ -1,16 +1,17 @@
 // Lane<T>: one scalar of a compute type, with the arithmetic that ATen gives its dtype.
 #pragma once
 
-#include "iterlab/dtype.h"
-
+#include <limits>
 #include <type_traits>
+
+#include "iterlab/dtype.h"
 
 namespace iterlab {
 
 // Note [Lanes]
-// A functor is a template over V. V is a SIMD vector where there is one for the compute type, else
-// Lane<T>. Lane<T> is T with two differences: integers wrap around (they are computed unsigned, so
-// overflow is defined), and for bool `+` is "or" and `*` is "and", as in ATen.
+// A functor is a template over V. V is a SIMD vector where there is one for the compute type, else Lane<T>. Lane<T> is T
+// with two differences: integers wrap around (they are computed unsigned, so overflow is defined), and for bool `+` is
+// "or" and `*` is "and", as in ATen.
 template <class T>
 struct Lane {
   using value_type = T;
@@ -20,10 +21,19 @@ struct Lane {
   ITERLAB_FN explicit(false) Lane(T v) : value(v) {}
 };
 
+// The scalar type behind a V.
+template <class V>
+using scalar_of = typename V::value_type;
+
+// A constant as a V.
+template <class V, class X>
+ITERLAB_FN V constant(X x) {
+  return V(static_cast<scalar_of<V>>(x));
+}
+
 namespace detail {
 
-// The type in which integers are computed without undefined overflow: unsigned, at least int's
-// width.
+// The type in which integers are computed without undefined overflow: unsigned, at least int's width.
 template <class T>
 using Wrapping = std::make_unsigned_t<std::conditional_t<(sizeof(T) < sizeof(int)), int, T>>;
 
@@ -35,7 +45,7 @@ inline constexpr bool wraps = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T>
 ITERLAB_FN Lane<T> operator+(Lane<T> a, Lane<T> b) {
   if constexpr (std::is_same_v<T, bool>) {
-    return a.value | b.value;
+    return static_cast<bool>(a.value | b.value);
   } else if constexpr (detail::wraps<T>) {
     using W = detail::Wrapping<T>;
     return static_cast<T>(static_cast<W>(a.value) + static_cast<W>(b.value));
@@ -45,14 +55,42 @@ ITERLAB_FN Lane<T> operator+(Lane<T> a, Lane<T> b) {
 }
 
 template <class T>
+ITERLAB_FN Lane<T> operator-(Lane<T> a, Lane<T> b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return static_cast<bool>(a.value ^ b.value);
+  } else if constexpr (detail::wraps<T>) {
+    using W = detail::Wrapping<T>;
+    return static_cast<T>(static_cast<W>(a.value) - static_cast<W>(b.value));
+  } else {
+    return a.value - b.value;
+  }
+}
+
+template <class T>
 ITERLAB_FN Lane<T> operator*(Lane<T> a, Lane<T> b) {
   if constexpr (std::is_same_v<T, bool>) {
-    return a.value & b.value;
+    return static_cast<bool>(a.value & b.value);
   } else if constexpr (detail::wraps<T>) {
     using W = detail::Wrapping<T>;
     return static_cast<T>(static_cast<W>(a.value) * static_cast<W>(b.value));
   } else {
     return a.value * b.value;
+  }
+}
+
+// Of floating and complex types only: integers divide by zero.
+template <class T>
+ITERLAB_FN Lane<T> operator/(Lane<T> a, Lane<T> b) {
+  static_assert(!std::is_integral_v<T>);
+  return a.value / b.value;
+}
+
+template <class T>
+ITERLAB_FN Lane<T> operator-(Lane<T> a) {
+  if constexpr (std::is_floating_point_v<T> || is_complex_v<T>) {
+    return -a.value;
+  } else {
+    return Lane<T>(T(0)) - a;
   }
 }
 

@@ -1,21 +1,74 @@
-// The mathematics of functors for scalars; engine/cpu/vec_math.h has the same names for SIMD
-// vectors.
+// The mathematics of functors for scalars: comparison, selection, rounding. Elementary functions are in math_*.h;
+// engine/cpu/vec_math.h has the same names for SIMD vectors.
 #pragma once
-
-#include "iterlab/lane.h"
 
 #include <cmath>
 
+#include "iterlab/lane.h"
+
+// Note [Masks]
+// A comparison returns a mask: bool for a lane, a vector of all-ones or all-zeros lanes for a SIMD vector. Masks are
+// combined with both/either/negated and consumed by select and as_value; functors do not look inside.
 namespace iterlab::math {
 
 template <class T>
-ITERLAB_FN Lane<T> exp(Lane<T> x) {
-  using std::exp;  // complex: found beside c10::complex
-  return exp(x.value);
+ITERLAB_FN bool eq(Lane<T> a, Lane<T> b) {
+  return a.value == b.value;
+}
+template <class T>
+ITERLAB_FN bool ne(Lane<T> a, Lane<T> b) {
+  return a.value != b.value;
+}
+template <class T>
+ITERLAB_FN bool lt(Lane<T> a, Lane<T> b) {
+  return a.value < b.value;
+}
+template <class T>
+ITERLAB_FN bool le(Lane<T> a, Lane<T> b) {
+  return a.value <= b.value;
+}
+template <class T>
+ITERLAB_FN bool gt(Lane<T> a, Lane<T> b) {
+  return a.value > b.value;
+}
+template <class T>
+ITERLAB_FN bool ge(Lane<T> a, Lane<T> b) {
+  return a.value >= b.value;
 }
 
-// a * b + c, rounded once for real floating types, as ATen's vectorised add does; wrapping for
-// integers.
+ITERLAB_FN bool both(bool a, bool b) { return a && b; }
+ITERLAB_FN bool either(bool a, bool b) { return a || b; }
+ITERLAB_FN bool negated(bool a) { return !a; }
+
+// Whether a lane, taken as bits or as a number, is not zero.
+template <class T>
+ITERLAB_FN bool is_true(Lane<T> x) {
+  return x.value != T(0);
+}
+
+template <class T>
+ITERLAB_FN bool isnan(Lane<T> x) {
+  if constexpr (is_complex_v<T>) {
+    return x.value.real() != x.value.real() || x.value.imag() != x.value.imag();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return x.value != x.value;
+  } else {
+    return false;
+  }
+}
+
+template <class T>
+ITERLAB_FN Lane<T> select(bool condition, Lane<T> if_true, Lane<T> if_false) {
+  return condition ? if_true : if_false;
+}
+
+// 1 where the mask is true, 0 elsewhere: what an operator that returns bool gives its caller.
+template <class V>
+ITERLAB_FN V as_value(bool mask) {
+  return constant<V>(mask);
+}
+
+// a * b + c, rounded once for real floating types, as ATen's vectorised add does; wrapping for integers.
 template <class T>
 ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -25,15 +78,10 @@ ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   }
 }
 
-// Whether a lane, taken as bits or as a number, is not zero.
 template <class T>
-ITERLAB_FN bool is_true(Lane<T> x) {
-  return x.value != T(0);
-}
-
-template <class T>
-ITERLAB_FN Lane<T> select(bool condition, Lane<T> if_true, Lane<T> if_false) {
-  return condition ? if_true : if_false;
+ITERLAB_FN Lane<T> exp(Lane<T> x) {
+  using std::exp;  // complex: found beside c10::complex
+  return exp(x.value);
 }
 
 }  // namespace iterlab::math

@@ -7,21 +7,25 @@
 namespace iterlab {
 
 struct Number {
-  enum class Kind : uint8_t { Bool, Int, Float, Complex };
+  enum class Kind : uint8_t { None, Bool, Int, Float, Complex };
 
   Kind kind = Kind::Int;
   int64_t integer = 0;        // Bool, Int
   double real = 0, imag = 0;  // Float, Complex
 
+  static constexpr Number none() { return {Kind::None, 0, 0, 0}; }
   static constexpr Number of(bool value) { return {Kind::Bool, value, 0, 0}; }
   static constexpr Number of(int64_t value) { return {Kind::Int, value, 0, 0}; }
   static constexpr Number of(double value) { return {Kind::Float, 0, value, 0}; }
   static constexpr Number of(double real, double imag) { return {Kind::Complex, 0, real, imag}; }
 
+  bool is_none() const { return kind == Kind::None; }
+  bool is_integral() const { return kind == Kind::Bool || kind == Kind::Int; }
+
   // The value in compute type T, converted as C++ does.
   template <class T>
   T to() const {
-    const bool integral = kind == Kind::Bool || kind == Kind::Int;
+    const bool integral = is_integral();
     if constexpr (is_complex_v<T>) {
       using Real = typename T::value_type;
       return integral ? T(static_cast<Real>(integer))

@@ -19,12 +19,17 @@ enum class Promotion : uint8_t {
   ToArgument,     // returns the dtype that an argument names (a cast)
 };
 
-// How a parameter that is not a tensor is declared in the schema and checked.
+// How a parameter that is not a tensor is declared in the schema, checked, and given to the
+// functor.
 enum class ParameterKind : uint8_t {
-  Scalar,  // any number
-  Alpha,   // a number that multiplies an operand: no float for integers, no complex for reals, no
-           // bool but for bool
-  DType,   // the dtype of the result
+  Scalar,  // any number; the functor gets a V
+  Alpha,   // a number that multiplies an operand: no float for integers, no complex for reals; a V
+  Float,   // a float; a V
+  OptionalFloat,  // a float or None; an Optional<V>
+  Int,     // an integer; an int64_t, the same for all lanes, so that a branch on it is hoisted
+  Bool,    // a bool; an int64_t
+  Choice,  // one of the strings in `choices`; its position, an int64_t
+  DType,   // the dtype of the result; the functor does not see it
 };
 
 struct Parameter {
@@ -32,6 +37,23 @@ struct Parameter {
   ParameterKind kind = ParameterKind::Scalar;
   const char* default_value = nullptr;  // as the schema spells it; null: required
   bool keyword_only = false;
+  std::array<const char*, 3> choices{};  // a null among the first ones stands for None
+  int num_choices = 0;
+};
+
+// Whether None is among a choice's values.
+constexpr bool takes_none(const Parameter& parameter) {
+  for (int i = 0; i < parameter.num_choices; ++i) {
+    if (parameter.choices[static_cast<size_t>(i)] == nullptr) return true;
+  }
+  return false;
+}
+
+// What a functor gets for a parameter that may be None.
+template <class V>
+struct Optional {
+  V value;
+  bool given;
 };
 
 // Which schemas an operator gets.

@@ -1,7 +1,9 @@
 // Every built-in operator, in the order of the kernel tables.
 #pragma once
 
+#include "iterlab/ops/activation.h"
 #include "iterlab/ops/binary.h"
+#include "iterlab/ops/comparison.h"
 #include "iterlab/ops/data.h"
 #include "iterlab/ops/reduce.h"
 #include "iterlab/ops/ternary.h"
@@ -18,7 +20,7 @@ struct Join<OpList<Ops...>> {
 template <class... A, class... B, class... Rest>
 struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest...> {};
 
-using ElementwiseOps = Join<UnaryOps, BinaryOps, TernaryOps, DataOps>::type;
+using ElementwiseOps = Join<UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, DataOps>::type;
 using ReduceOps = Join<SumOps, ExtremeOps, PositionOps, TruthOps, MomentOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
 

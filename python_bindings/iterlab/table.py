@@ -10,12 +10,17 @@ from iterlab import _C
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument that is not a tensor. `default` is as the schema spells it; None where the argument is required."""
+    """An argument that is not a tensor.
+
+    `default` is as the schema spells it; None where the argument is required. `choices` are the values of a string
+    argument; None among them stands for None.
+    """
 
     name: str
     kind: str
     default: str | None
     keyword_only: bool
+    choices: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ def _entry(facts: dict[str, object]) -> OpEntry:
     parameters = facts.pop("parameters")
     lists = {key: tuple(value) for key, value in facts.items() if isinstance(value, list)}
     assert isinstance(parameters, list)
-    return OpEntry(**(facts | lists), parameters=tuple(Parameter(**one) for one in parameters))  # type: ignore[arg-type]
+    return OpEntry(**(facts | lists), parameters=tuple(Parameter(**(one | {"choices": tuple(one["choices"])})) for one in parameters))  # type: ignore[arg-type]
 
 
 @cache

@@ -272,6 +272,10 @@ struct MomentAndMean : Moment {
                                      .output_names = {"out0", "out1"},
                                      .dtype_is_runtime = true,
                                      .reads_halves = true};
+  template <class V>
+  ITERLAB_FN static V mean(const V* total, double count) {
+    return count > 0 ? total[0] : reducing::filled<V>(std::numeric_limits<double>::quiet_NaN());
+  }
 };
 
 struct VarMean : MomentAndMean {
@@ -280,7 +284,7 @@ struct VarMean : MomentAndMean {
   template <class V>
   ITERLAB_FN static void project(const V* total, double count, double correction, V* results) {
     results[0] = variance(total, count, correction);
-    results[1] = total[0];
+    results[1] = mean(total, count);
   }
 };
 
@@ -290,7 +294,7 @@ struct StdMean : MomentAndMean {
   template <class V>
   ITERLAB_FN static void project(const V* total, double count, double correction, V* results) {
     results[0] = reducing::sqrt(variance(total, count, correction));
-    results[1] = total[0];
+    results[1] = mean(total, count);
   }
 };
 

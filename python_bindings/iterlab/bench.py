@@ -1,0 +1,252 @@
+"""Benchmarks: each case's share of the contiguous rate of torch's own add, peers in turns, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+import iterlab
+from iterlab import overhead, picture
+from iterlab.cases import Call, Case, all_cases, is_reduction, side
+from iterlab.peers import peers
+from iterlab.picture import COLOURS
+from iterlab.timing import interleaved, threads
+from iterlab.units import bytes_text, time_text
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A peer's result: median seconds a call, its spread, bytes/s, and the share of the contiguous add's bytes/s."""
+
+    seconds: float
+    spread: float
+    rate: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A case as measured. `form` is "out=" or "new" (the call makes its result)."""
+
+    case: str
+    group: str
+    threads: int
+    form: str
+    path: str
+    bytes: int
+    peers: dict[str, Timing]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is measured and how."""
+
+    n: int
+    rounds: int
+    threads: tuple[int, ...]
+    quick: bool
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Settings:
+        """Read the command line."""
+        megabytes = options.mb or (16 if options.quick else 64)
+        rounds = options.rounds or (5 if options.quick else 7)
+        if megabytes < 1 or rounds < 1 or min(options.threads or [1]) < 1:
+            raise ValueError("iterlab: expected --mb, --rounds and --threads of at least 1")
+        counts = options.threads or sorted({1, torch.get_num_threads()})
+        return cls(side(megabytes), rounds, tuple(counts), options.quick)
+
+
+def machine() -> dict[str, Any]:
+    """Say what the numbers were measured on."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "processor": model,
+        "cores": torch.multiprocessing.cpu_count(),
+        "torch": torch.__version__,
+        "iterlab": iterlab.__version__,
+        "capability": iterlab.cpu_capability(),
+    }
+
+
+def copy_and_triad(settings: Settings) -> dict[str, float]:
+    """Measure torch's contiguous copy and triad (x + 2 y), in bytes/s, with outputs given."""
+    x, y, out = (torch.ones(settings.n, settings.n) for _ in range(3))
+    traffic = x.numel() * x.element_size()
+    work = {
+        "copy": lambda: out.copy_(x),
+        "triad": lambda: torch.add(x, y, alpha=2, out=out),
+    }
+    times = interleaved(work, settings.rounds)
+    return {"copy": 2 * traffic / times["copy"].median, "triad": 3 * traffic / times["triad"].median}
+
+
+def _plan_of(call: Call, out: torch.Tensor | None) -> tuple[str, int]:
+    facts = iterlab.plan(call.op, *call.args, out=out, **call.arguments)
+    return (facts.path if isinstance(facts, iterlab.Plan) else facts.form), facts.bytes
+
+
+def _output(case: Case, call: Call, form: str) -> torch.Tensor | None:
+    if form == "new" or is_reduction(case):
+        return None
+    if call.out is not None:
+        return call.out
+    result: torch.Tensor = getattr(torch.ops.iterlab, call.op).default(*call.args, **call.arguments)
+    return result
+
+
+def measure(case: Case, form: str, settings: Settings) -> Result | None:
+    """Measure one case on the current number of threads. None where the form does not apply to it."""
+    if form == "new" and (case.out is not None or is_reduction(case)):
+        return None
+    call = case.build(settings.n)
+    out = _output(case, call, form)
+    count = torch.get_num_threads()
+    generic = not settings.quick or (count == min(settings.threads) and form == "out=")
+    work = peers(call, out, generic, compiled=not settings.quick)
+    x, y, result = (torch.ones(settings.n, settings.n) for _ in range(3))
+    times = interleaved(work | {"reference": lambda: torch.add(x, y, out=result)}, settings.rounds)
+    path, traffic = _plan_of(call, out)
+    reference = 3 * x.numel() * x.element_size() / times.pop("reference").median
+    found = {
+        name: Timing(one.median, one.spread, traffic / one.median, traffic / one.median / reference)
+        for name, one in times.items()
+    }
+    return Result(case.name, case.group, count, form, path, traffic, found)
+
+
+def measure_all(cases: list[Case], settings: Settings, console: Console) -> Iterator[Result]:
+    """Measure cases for each number of threads and form, with a progress bar."""
+    runs = [(count, form) for count in settings.threads for form in ("out=", "new")]
+    bar = Progress(
+        TextColumn("{task.description:32}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=len(runs) * len(cases))
+        for count, form in runs:
+            with threads(count):
+                for case in cases:
+                    bar.update(task, description=f"{case.name}, {count} thr., {form}")
+                    result = measure(case, form, settings)
+                    bar.advance(task)
+                    if result is not None:
+                        yield result
+
+
+def _speed(result: Result) -> Text:
+    if "torch" not in result.peers:
+        return Text("–")
+    ratio = result.peers["torch"].seconds / result.peers["iterlab"].seconds
+    style = "green" if ratio >= 1.05 else "red" if ratio <= 0.95 else ""
+    return Text(f"{ratio:.2f}×", style=style)
+
+
+def result_table(results: list[Result], title: str) -> Table:
+    """Give results as a table: shares of the contiguous add by peer."""
+    shown = [peer for peer in COLOURS if any(peer in result.peers for result in results)]
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("case", no_wrap=True)
+    table.add_column("path")
+    for name in ("bytes", "time", "±", "GB/s", *shown, "vs torch"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        own = result.peers["iterlab"]
+        shares = [f"{result.peers[peer].share:.2f}" if peer in result.peers else "–" for peer in shown]
+        figures = (time_text(own.seconds), f"{own.spread:.0%}", f"{own.rate / 1e9:.1f}")
+        table.add_row(result.case, result.path, bytes_text(result.bytes), *figures, *shares, _speed(result))
+    return table
+
+
+def save_picture(path: Path, results: list[Result], about: dict[str, Any], rates: dict[int, Any]) -> None:
+    """Draw the shares, with outputs given, on the fewest threads that were measured."""
+    count = min(result.threads for result in results)
+    chosen = [result for result in results if result.threads == count and result.form == "out="]
+    groups = [
+        picture.Bars(
+            result.case,
+            {peer: timing.share for peer, timing in result.peers.items()},
+            {peer: f"{timing.share:.2f}" for peer, timing in result.peers.items()},
+        )
+        for result in chosen
+    ]
+    picture.save_bars(
+        path,
+        "Share of the contiguous rate, by case",
+        f"bytes/s over those of torch's contiguous float32 add in the same rounds; {count} thread(s), torch "
+        f"{about['torch']}, {about['processor']}; copy {rates[count]['copy'] / 1e9:.1f} GB/s",
+        "share",
+        groups,
+        reference=(1.0, "torch, contiguous add"),
+        cap=2.0,
+    )
+
+
+def choose(wanted: list[str] | None) -> list[Case]:
+    """Give the cases whose names contain one of the texts. Raises ValueError where none does."""
+    cases = all_cases()
+    if not wanted:
+        return cases
+    chosen = [case for case in cases if any(text.lower() in case.name.lower() for text in wanted)]
+    if not chosen:
+        names = ", ".join(case.name for case in cases)
+        raise ValueError(f"iterlab: expected a part of a case's name ({names}), got '{wanted[0]}'")
+    return chosen
+
+
+def _print(console: Console, results: list[Result], rates: dict[int, dict[str, float]]) -> None:
+    for count in sorted({result.threads for result in results}):
+        for form, words in (("out=", "output given"), ("new", "new output")):
+            rows = [one for one in results if one.threads == count and one.form == form]
+            if rows:
+                figures = ", ".join(f"{name} {rate / 1e9:.1f} GB/s" for name, rate in rates[count].items())
+                console.print()
+                console.print(result_table(rows, f"{count} thread(s), {words}; torch's {figures}"))
+
+
+def run(console: Console, options: argparse.Namespace) -> None:
+    """Measure what the command line asks for; print, and save JSON and a picture."""
+    settings, about = Settings.of(options), machine()
+    console.print(Text(" · ".join(f"{key} {value}" for key, value in about.items()), style="dim"))
+    if options.overhead:
+        overhead.run(console, Path(options.json) if options.json else None)
+        return
+    cases = choose(options.case)
+    rates = {}
+    for count in settings.threads:
+        with threads(count):
+            rates[count] = copy_and_triad(settings)
+    results = list(measure_all(cases, settings, console))
+    console.print(
+        f"shares are of the bytes/s of torch's contiguous float32 add in the same rounds, operands of "
+        f"{bytes_text(4 * settings.n**2)}; ± is half the distance of the quartiles",
+    )
+    _print(console, results, rates)
+    if options.json:
+        data = {"machine": about, "n": settings.n, "rates": rates, "results": [asdict(one) for one in results]}
+        Path(options.json).write_text(json.dumps(data, indent=1), encoding="utf-8")
+        console.print(f"\nresults: {Path(options.json).resolve()}")
+    save_picture(Path(options.picture), results, about, rates)
+    console.print(f"\npicture of the shares: {Path(options.picture).resolve()}")

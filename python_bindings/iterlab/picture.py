@@ -1,0 +1,92 @@
+"""Pictures of results: horizontal bars, a group for each case and a colour for each peer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Distinguishable with any colour vision (after Okabe and Ito); iterlab's own is the strongest.
+COLOURS = {
+    "iterlab": "#0072b2",
+    "generic path": "#9ecae9",
+    "torch": "#e69f00",
+    "torch.compile": "#009e73",
+    "NumPy": "#8c8c8c",
+    "numexpr": "#cc79a7",
+}
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One group of bars: a label, and for each peer its value and the text at the bar's end."""
+
+    label: str
+    values: Mapping[str, float]
+    texts: Mapping[str, str]
+
+
+def _axis_limits(groups: Sequence[Bars], cap: float | None) -> float:
+    longest = max(value for group in groups for value in group.values.values())
+    return min(longest, cap) if cap else longest
+
+
+def save_bars(
+    path: Path,
+    title: str,
+    subtitle: str,
+    axis: str,
+    groups: Sequence[Bars],
+    reference: tuple[float, str] | None = None,
+    cap: float | None = None,
+) -> None:
+    """Draw groups of bars from top to bottom and save them.
+
+    `reference` draws a line at a value, with a name. Bars longer than `cap` are cut off there; their text says the
+    value all the same.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.patches import Patch
+
+    peers = [peer for peer in COLOURS if any(peer in group.values for group in groups)]
+    lines = sum(len(group.values) + 0.9 for group in groups)
+    figure, axes = pyplot.subplots(figsize=(10, 1.6 + 0.23 * lines), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1)  # type: ignore[union-attr]
+    limit = _axis_limits(groups, cap)
+    position, ticks = 0.0, []
+    for group in groups:
+        shown = [peer for peer in peers if peer in group.values]
+        ticks.append(position + (len(shown) - 1) / 2)
+        for peer in shown:
+            value = min(group.values[peer], limit)
+            axes.barh(position, value, height=0.86, color=COLOURS[peer])
+            if value < group.values[peer]:  # a gap says that the bar goes on
+                axes.barh(position, limit * 0.006, height=1, left=limit * 0.96, color="white")
+            weight = "bold" if peer == "iterlab" else "normal"
+            axes.text(value + limit * 0.008, position, group.texts[peer], va="center", fontsize=8, weight=weight)
+            position += 1
+        position += 0.9
+    axes.set_yticks(ticks, [group.label for group in groups], fontsize=9)
+    axes.set_ylim(position - 0.9, -0.9)
+    axes.set_xlim(0, limit * 1.17)
+    if reference is not None:
+        axes.axvline(reference[0], color="#444444", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        axes.text(reference[0], -1.0, reference[1], fontsize=8, color="#444444", ha="center", va="bottom")
+    axes.set_xlabel(axis, fontsize=9)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=8)
+    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=13, weight="bold")
+    figure.text(0.01, 1 - 0.52 / figure.get_figheight(), subtitle, fontsize=9, color="#555555")
+    figure.legend(
+        handles=[Patch(color=COLOURS[peer], label=peer) for peer in peers],
+        loc="outside lower left",
+        ncols=len(peers),
+        frameon=False,
+        fontsize=9,
+    )
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)

@@ -1,0 +1,74 @@
+"""Timing: peers that do the same work take turns, so that what disturbs the machine disturbs all of them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of one peer, in seconds a call, one for each round."""
+
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median, in seconds."""
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> float:
+        """Half the distance between the quartiles, as a part of the median."""
+        if len(self.rounds) < 2:
+            return 0.0
+        first, _, third = statistics.quantiles(self.rounds, n=4, method="inclusive")
+        return (third - first) / 2 / self.median
+
+
+def once(work: Work, calls: int = 1) -> float:
+    """Time one round of `calls` calls; seconds a call."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        work()
+    return (time.perf_counter() - start) / calls
+
+
+def interleaved(
+    peers: Mapping[str, Work], rounds: int = 7, least: float = 0.002, most: float = 2.0
+) -> dict[str, Times]:
+    """Time peers that take turns.
+
+    After a call that warms up, each of `rounds` rounds runs every peer once, or as often as it takes to last `least`
+    seconds. A peer stops taking part after `most` seconds in all, but has at least three rounds.
+    """
+    calls, spent, times = {}, dict.fromkeys(peers, 0.0), {name: [] for name in peers}  # type: ignore[var-annotated]
+    for name, work in peers.items():
+        work()
+        calls[name] = max(1, int(least / max(once(work), 1e-9)))
+    for done in range(rounds):
+        for name, work in peers.items():
+            if done >= 3 and spent[name] > most:
+                continue
+            seconds = once(work, calls[name])
+            spent[name] += seconds * calls[name]
+            times[name].append(seconds)
+    return {name: Times(tuple(rounds_of)) for name, rounds_of in times.items()}
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Run torch, and so iterlab, on `count` threads inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

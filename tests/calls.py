@@ -1,0 +1,319 @@
+"""Calls of any operator of the table: overloads, sample arguments, torch twin, comparison."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+import samples
+import torch
+
+import iterlab
+from iterlab import OpEntry
+
+ELEMENTWISE = [entry for entry in iterlab.op_table() if entry.kind == "elementwise"]
+# What torch says of its own conversions and of complex32, which the tests need.
+TORCH_WARNINGS = [
+    pytest.mark.filterwarnings("ignore:Casting complex values to real discards:UserWarning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
+]
+
+REDUCTIONS = [entry for entry in iterlab.op_table() if entry.kind == "reduction"]
+INPLACE = [entry for entry in ELEMENTWISE if "inplace" in entry.variants]
+WITH_TWIN = [entry for entry in ELEMENTWISE if entry.torch_name is not None]
+
+# Distance to torch in units in the last place, of operators that are not exact. An operator that
+# computes in integers too is taken to be exact; another one, to follow torch's vector mathematics.
+DEFAULT_ULPS = 2
+ULPS: dict[str, int] = {"pow": 2, "float_power": 2}
+
+
+def ulps(entry: OpEntry, dtype: torch.dtype = torch.float32) -> int:
+    """The tolerance for results of `dtype`.
+
+    A complex product is a sum of products, which torch's own loops round in different ways
+    (fused or not) by layout.
+    """
+    if dtype.is_complex and entry.promotion != "to_argument":
+        return DEFAULT_ULPS
+    exact = "int64" in entry.dtypes and entry.promotion != "int_to_float"
+    return ULPS.get(entry.name, 0 if exact else DEFAULT_ULPS)
+
+
+def name_of(value: object) -> str:
+    """A test's id of an operator, layout or dtype."""
+    if isinstance(value, torch.dtype):
+        return samples.short_name(value)
+    return str(getattr(value, "name", value))
+
+
+def function(entry: OpEntry, inplace: bool = False) -> Callable[..., Any]:
+    return getattr(torch.ops.iterlab, entry.name + "_" * inplace)  # type: ignore[no-any-return]
+
+
+def overloads(entry: OpEntry) -> dict[str, torch._ops.OpOverload]:
+    """Every registered overload, by "name.overload"."""
+    found = {}
+    for inplace in (False, True):
+        packet = getattr(torch.ops.iterlab, entry.name + "_" * inplace, None)
+        for overload in packet.overloads() if packet is not None else ():
+            found[f"{entry.name}{'_' * inplace}.{overload}"] = getattr(packet, overload)
+    return found
+
+
+def twin(entry: OpEntry) -> Callable[..., Any]:
+    """The torch function with the same meaning."""
+    if entry.promotion == "to_argument":
+        return lambda tensor, dtype: tensor.to(dtype, copy=True)
+    assert entry.torch_name is not None
+    return operator.attrgetter(entry.torch_name)(torch)  # type: ignore[no-any-return]
+
+
+def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:
+    return (result,) if isinstance(result, torch.Tensor) else tuple(result)
+
+
+def input_dtypes(entry: OpEntry) -> list[torch.dtype]:
+    """Dtypes that promoted inputs may have."""
+    dtypes = [samples.dtype_of(name) for name in entry.dtypes]
+    if entry.promotion == "int_to_float":
+        dtypes += [d for d in (torch.bool, *samples.INTEGERS) if d not in dtypes]
+    return dtypes
+
+
+def is_bool_input(entry: OpEntry, i: int) -> bool:
+    return bool(entry.bool_inputs >> i & 1)
+
+
+def parameter_sets(entry: OpEntry) -> list[dict[str, Any]]:
+    """Arguments that are not tensors: required ones alone, then each other one in turn."""
+    required: dict[str, Any] = {}
+    for parameter in entry.parameters:
+        if parameter.default is None:
+            required[parameter.name] = torch.float32 if parameter.kind == "dtype" else 2
+    sets = [required]
+    for parameter in entry.parameters:
+        if parameter.kind in ("alpha", "scalar"):
+            sets.append(required | {parameter.name: 3})
+    return sets
+
+
+def invoke(
+    call: Callable[..., Any],
+    entry: OpEntry,
+    operands: Sequence[Any],
+    parameters: dict[str, Any],
+    **more: Any,
+) -> Any:
+    positional, keywords = [], {}
+    for parameter in entry.parameters:
+        if parameter.name not in parameters:
+            continue
+        if parameter.keyword_only or len(positional) < len(keywords):
+            keywords[parameter.name] = parameters[parameter.name]
+        else:
+            positional.append(parameters[parameter.name])
+    return call(*operands, *positional, **keywords, **more)
+
+
+def draws_of(
+    entry: OpEntry, dtypes: Sequence[torch.dtype], device: str, ordinary: bool = True, seed: int = 1
+) -> list[Callable[[int], torch.Tensor]]:
+    """For each operand, what draws its values."""
+
+    def draw(i: int) -> Callable[[int], torch.Tensor]:
+        dtype = torch.bool if is_bool_input(entry, i) else dtypes[i % len(dtypes)]
+        values = samples.ordinary_values if ordinary else samples.full_range_values
+        return lambda count: values(dtype, count, seed + i).to(device)
+
+    return [draw(i) for i in range(len(entry.inputs))]
+
+
+def promoted(entry: OpEntry, operands: Sequence[Any]) -> list[Any]:
+    return [operand for i, operand in enumerate(operands) if entry.promoted_inputs >> i & 1]
+
+
+def common_dtype(values: Sequence[Any]) -> torch.dtype:
+    """torch.result_type of any number of operands."""
+    ranked: list[torch.dtype | None] = [None, None, None]  # dimensioned, zero-dim, number
+    for value in values:
+        tensor = isinstance(value, torch.Tensor)
+        rank = 2 if not tensor else 0 if value.dim() else 1
+        dtype = value.dtype if tensor else torch.result_type(value, value)
+        known = ranked[rank]
+        ranked[rank] = dtype if known is None else torch.promote_types(known, dtype)
+    stand_ins: list[Any] = []
+    for rank, dtype in enumerate(ranked):
+        if dtype is not None:
+            zero = torch.zeros((1,) if rank == 0 else (), dtype=dtype)
+            stand_ins.append(zero if rank < 2 else zero.item())
+    result = stand_ins[-1]
+    for value in reversed(stand_ins[:-1]):
+        kept = torch.result_type(value, result)
+        result = torch.zeros(value.shape, dtype=kept)
+    return torch.result_type(result, result)
+
+
+def result_dtype(
+    entry: OpEntry, operands: Sequence[Any], parameters: dict[str, Any]
+) -> torch.dtype:
+    """The dtype that the operator's promotion kind gives."""
+    if entry.promotion == "to_argument":
+        return parameters["dtype"]  # type: ignore[no-any-return]
+    common = common_dtype(promoted(entry, operands))
+    if entry.promotion == "int_to_float" and samples.is_integral(common):
+        return torch.get_default_dtype()
+    if entry.promotion == "always_bool":
+        return torch.bool
+    if entry.promotion == "complex_to_real":
+        return samples.REAL_OF.get(common, common)
+    return common
+
+
+def widened(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(samples.WIDER.get(value.dtype, value.dtype))
+    return value
+
+
+def expected(
+    entry: OpEntry, operands: Sequence[Any], parameters: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
+    """What torch says; where torch lacks the dtype, what it says in a wider one, cast back."""
+    try:
+        return outputs_of(invoke(twin(entry), entry, operands, parameters))
+    except (NotImplementedError, RuntimeError) as error:
+        if "not implemented for" not in str(error) and not isinstance(error, NotImplementedError):
+            raise
+    wide = invoke(twin(entry), entry, [widened(operand) for operand in operands], parameters)
+    dtype = result_dtype(entry, operands, parameters)
+    return tuple(output.to(dtype) for output in outputs_of(wide))
+
+
+def expected_of_half(
+    entry: OpEntry, operands: Sequence[Any], parameters: dict[str, Any]
+) -> tuple[torch.Tensor, ...]:
+    """The result in float, rounded once.
+
+    With half types, iterlab uses zero-dim operands and numbers at their full precision, in every
+    operator; torch does in some and rounds them to the half type first in others.
+    """
+
+    def wide(i: int, operand: Any) -> torch.Tensor:
+        tensor = torch.as_tensor(operand)
+        return tensor if is_bool_input(entry, i) else tensor.float()
+
+    floats = [wide(i, operand) for i, operand in enumerate(operands)]
+    dtype = result_dtype(entry, operands, parameters)
+    return tuple(t.to(dtype) for t in outputs_of(invoke(twin(entry), entry, floats, parameters)))
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory as integers."""
+    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor)
+    if tensor.is_floating_point():
+        widths = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+        return tensor.view(widths[tensor.element_size()])
+    return tensor
+
+
+def isnan(tensor: torch.Tensor) -> torch.Tensor:
+    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    if not real.is_floating_point():
+        return torch.zeros(real.shape, dtype=torch.bool, device=tensor.device)
+    wide = real.to(torch.float64 if real.dtype == torch.float64 else torch.float32)
+    return torch.isnan(wide)
+
+
+def ulp_distance(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """How many representable numbers lie between; of real floats other than float8."""
+
+    def ordered(tensor: torch.Tensor) -> torch.Tensor:
+        raw = bits(tensor)
+        lowest = torch.iinfo(raw.dtype).min
+        signed = raw.to(torch.int64)
+        return torch.where(signed < 0, lowest - signed, signed)
+
+    a, b = ordered(got), ordered(want)
+    apart = (a < 0) != (b < 0)
+    return torch.where(apart, a.double().abs() + b.double().abs(), (a - b).abs().double())
+
+
+def assert_bitwise(got: torch.Tensor, want: torch.Tensor, what: object = "") -> None:
+    """Same dtype, shape and bits, down to the payload of a nan."""
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), what
+    if not torch.equal(bits(got), bits(want)):
+        where = (bits(got) != bits(want)).nonzero()[:3].tolist()
+        raise AssertionError(f"{what}: bits differ at {where}: got {got}, want {want}")
+
+
+def assert_close(got: torch.Tensor, want: torch.Tensor, tolerance: int, what: object = "") -> None:
+    """Same dtype, shape and nans; values within `tolerance` units in the last place.
+
+    With a tolerance, complex numbers are compared as a whole: by the size of their difference.
+    """
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), (what, got, want)
+    got, want = got.detach().resolve_conj(), want.detach().resolve_conj()
+    nans = isnan(want)
+    assert torch.equal(isnan(got), nans), f"{what}: nan in other places: got {got}, want {want}"
+    if not want.is_floating_point() and not want.is_complex():
+        assert torch.equal(got, want), f"{what}: got {got}, want {want}"
+    elif tolerance == 0 or want.element_size() == 1:
+        same = (bits(got) == bits(want)) | nans
+        assert same.all(), f"{what}: at {(~same).nonzero()[:3].tolist()}: got {got}, want {want}"
+    elif want.is_complex():
+        eps = torch.finfo(want.dtype).eps
+        wide = torch.complex128
+        torch.testing.assert_close(
+            got.to(wide),
+            want.to(wide),
+            rtol=2 * tolerance * eps,
+            atol=torch.finfo(want.dtype).tiny,
+            equal_nan=True,
+        )
+    else:
+        distance = torch.where(nans, 0.0, ulp_distance(got, want))
+        worst = float(distance.max()) if distance.numel() else 0.0
+        assert worst <= tolerance, (
+            f"{what}: {worst} ulp at {int(distance.argmax())}: got {got}, want {want}"
+        )
+
+
+def dtype_mixes(entry: OpEntry) -> Iterator[tuple[torch.dtype, ...]]:
+    """Dtypes of the promoted inputs: each alone, and where there are several, every mix."""
+    dtypes = input_dtypes(entry)
+    for dtype in dtypes:
+        yield (dtype,)
+    if len(promoted(entry, entry.inputs)) > 1:
+        for first in dtypes:
+            for second in dtypes:
+                if first == second:
+                    continue
+                try:
+                    torch.promote_types(first, second)
+                except RuntimeError:
+                    continue
+                yield (first, second)
+
+
+def _representatives() -> set[str]:
+    """The first operator of each signature: layouts and variants are the same code for the rest."""
+    first: dict[object, str] = {}
+    for entry in iterlab.op_table():
+        kinds = tuple(parameter.kind for parameter in entry.parameters)
+        signature = (entry.kind, len(entry.inputs), entry.promotion, entry.promoted_inputs, kinds)
+        first.setdefault(signature, entry.name)
+    return set(first.values())
+
+
+REPRESENTATIVES = _representatives()
+
+
+def slow_unless_representative(entry: OpEntry, *more: Any, quick: bool = False) -> Any:
+    """A pytest parameter set. `make test` runs representatives and what is `quick`."""
+    thorough = entry.name not in REPRESENTATIVES and not quick
+    return pytest.param(entry, *more, marks=[pytest.mark.slow] if thorough else [])

@@ -1,0 +1,172 @@
+"""Elementwise operators on every layout: values and strides of torch, one result on every path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import calls
+import pytest
+import samples
+import torch
+from calls import ELEMENTWISE, WITH_TWIN, draws_of, function, invoke, name_of, outputs_of
+from layouts import CASES, Case
+
+import iterlab
+from iterlab import OpEntry
+
+pytestmark = calls.TORCH_WARNINGS
+
+PATHS = ("vectorized", "strided", "tiled", "generic")
+
+
+def layout_dtypes(entry: OpEntry) -> list[tuple[torch.dtype, ...]]:
+    """A few dtypes that differ in element size and staging: same dtype, half type, mixed widths."""
+    wanted: list[tuple[torch.dtype, ...]] = [
+        (torch.float32,),
+        (torch.bfloat16,),
+        (torch.int8,),
+        (torch.complex64,),
+        (torch.float32, torch.bfloat16),
+        (torch.int64, torch.float64),
+    ]
+    known = set(calls.input_dtypes(entry))
+    several = len(calls.promoted(entry, entry.inputs)) > 1
+    return [w for w in wanted if set(w) <= known and (len(w) == 1 or several)]
+
+
+def parameters_for(entry: OpEntry) -> list[dict[str, Any]]:
+    if entry.promotion == "to_argument":
+        return [{"dtype": torch.float32}, {"dtype": torch.int16}, {"dtype": torch.complex128}]
+    return calls.parameter_sets(entry)[:1]
+
+
+def run_on_paths(
+    entry: OpEntry, operands: list[torch.Tensor], parameters: dict[str, Any]
+) -> dict[str, tuple[torch.Tensor, ...]]:
+    """Results by path: its own choice as "", then every legal one forced."""
+    call = function(entry)
+    results = {"": outputs_of(invoke(call, entry, operands, parameters))}
+    legal = invoke(
+        lambda *a, **k: iterlab.plan(entry.name, *a, **k), entry, operands, parameters
+    ).legal_paths
+    for path in PATHS:
+        if path in legal:
+            with iterlab.force_path(path):
+                results[path] = outputs_of(invoke(call, entry, operands, parameters))
+    assert {"strided", "generic"} <= set(results)
+    return results
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+@pytest.mark.parametrize("entry", WITH_TWIN, ids=name_of)
+def test_values_and_strides_are_those_of_torch(entry: OpEntry, case: Case, device: str) -> None:
+    for dtypes in layout_dtypes(entry):
+        operands = case.make(draws_of(entry, dtypes, device))
+        for parameters in parameters_for(entry):
+            what = (entry.name, case.name, dtypes, parameters)
+            wanted = calls.expected(entry, operands, parameters)
+            for path, results in run_on_paths(entry, operands, parameters).items():
+                for got, want in zip(results, wanted, strict=True):
+                    calls.assert_close(got, want, calls.ulps(entry, want.dtype), (*what, path))
+                    assert got.stride() == want.stride(), (*what, path)
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_every_path_gives_the_bits_of_generic(entry: OpEntry, case: Case, device: str) -> None:
+    for dtypes in layout_dtypes(entry):
+        operands = case.make(draws_of(entry, dtypes, device, ordinary=False))
+        for parameters in parameters_for(entry):
+            what = (entry.name, case.name, dtypes, parameters)
+            results = run_on_paths(entry, operands, parameters)
+            materialised = [operand.contiguous() for operand in operands]
+            results["contiguous operands"] = outputs_of(
+                invoke(function(entry), entry, materialised, parameters)
+            )
+            for path, outputs in results.items():
+                for got, want in zip(outputs, results["generic"], strict=True):
+                    calls.assert_bitwise(got, want, (*what, path))
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_an_element_does_not_depend_on_length_or_position(entry: OpEntry, device: str) -> None:
+    """Lengths 0 to 130 at every offset 0 to 15: vector bodies, tails and heads agree."""
+    longest, offsets = 130, 16
+    for dtypes in layout_dtypes(entry):
+        parameters = parameters_for(entry)[0]
+        whole = [draw(longest) for draw in draws_of(entry, dtypes, device, ordinary=False)]
+        with iterlab.force_path("generic"):
+            wanted = outputs_of(invoke(function(entry), entry, whole, parameters))
+        for offset in range(offsets):
+            moved = [torch.empty(longest + offset, dtype=t.dtype, device=device) for t in whole]
+            for tensor, values in zip(moved, whole, strict=True):
+                tensor[offset:].copy_(values)
+            for length in range(longest + 1):
+                views = [tensor[offset : offset + length] for tensor in moved]
+                results = outputs_of(invoke(function(entry), entry, views, parameters))
+                for got, want in zip(results, wanted, strict=True):
+                    if not torch.equal(calls.bits(got), calls.bits(want[:length])):
+                        calls.assert_bitwise(got, want[:length], (dtypes, offset, length))
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_strided_outputs_leave_their_neighbours_alone(
+    entry: OpEntry, case: Case, device: str
+) -> None:
+    dtypes = layout_dtypes(entry)[0]
+    parameters = parameters_for(entry)[0]
+    operands = case.make(draws_of(entry, dtypes, device))
+    wanted = outputs_of(invoke(function(entry), entry, operands, parameters))
+    if len(wanted) != 1 or "out" not in entry.variants:
+        return
+    want = wanted[0]
+    shape = want.shape
+    pads = (
+        {
+            "inner stride 2": ((*shape[:-1], 2 * shape[-1] + 1), (..., slice(1, None, 2))),
+            "longer rows": ((*shape[:-1], shape[-1] + 3), (..., slice(2, -1))),
+            "outer stride 2": ((2 * shape[0], *shape[1:]), (slice(1, None, 2),)),
+        }
+        if shape
+        else {"plain": ((3,), (1,))}
+    )
+    for name, (padded, index) in pads.items():
+        whole = torch.full(padded, 1, dtype=want.dtype, device=device)
+        untouched = torch.ones(padded, dtype=torch.bool, device=device)
+        untouched[index] = False
+        out = whole[index]
+        for path in ("", "generic", "strided"):
+            whole.fill_(1)
+            with iterlab.force_path(path) if path else torch.no_grad():
+                given = invoke(function(entry), entry, operands, parameters, out=out)
+            assert given is out
+            calls.assert_bitwise(out, want, (case.name, name, path))
+            assert (whole[untouched] == 1).all(), (case.name, name, path)
+
+
+@pytest.mark.parametrize("entry", WITH_TWIN, ids=name_of)
+def test_views_with_lazy_conjugate_or_negative_bits(entry: OpEntry, device: str) -> None:
+    for dtype in (torch.complex64, torch.complex128):
+        if dtype not in calls.input_dtypes(entry):
+            continue
+        for case in (BY[name] for name in ("contiguous", "transposed", "inner stride 2")):
+            operands = case.make(draws_of(entry, (dtype,), device))
+            lazy = [t.conj() if t.is_complex() else t for t in operands]
+            negative = [t.conj().imag if t.is_complex() else t for t in operands]
+            for views in (lazy, negative):
+                wanted = calls.expected(entry, [v.clone() for v in views], parameters_for(entry)[0])
+                results = outputs_of(
+                    invoke(function(entry), entry, views, parameters_for(entry)[0])
+                )
+                for got, want in zip(results, wanted, strict=True):
+                    calls.assert_close(got, want, calls.ulps(entry, want.dtype), (case.name, dtype))
+
+
+BY = {case.name: case for case in CASES}
+
+
+def test_the_table_has_every_dtype_size_somewhere() -> None:
+    sizes = {t.itemsize for entry in ELEMENTWISE for ts in layout_dtypes(entry) for t in ts}
+    assert {1, 2, 4, 8} <= sizes
+    assert samples.ALL_DTYPES

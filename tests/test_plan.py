@@ -1,0 +1,352 @@
+"""The planner without tensors: shapes, dtypes, layout classes, paths, outputs and errors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import calls
+import layouts
+import pytest
+import samples
+import torch
+from calls import ELEMENTWISE, name_of
+
+import iterlab
+from iterlab import _C
+
+pytestmark = calls.TORCH_WARNINGS
+
+
+def describe(
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...] | None = None,
+    dtype: str = "float32",
+    address: int = 0,
+    wrapped_number: bool = False,
+) -> _C.Operand:
+    if strides is None:
+        strides = torch.empty(sizes, device="meta").stride()
+    return _C.Operand(list(sizes), list(strides), dtype, wrapped_number, address)
+
+
+def add(*operands: _C.Operand, **more: Any) -> dict[str, Any]:
+    facts = _C.make_plan("add", list(operands), **more)
+    assert isinstance(facts, dict)
+    return facts
+
+
+BROADCASTS = [
+    ((), (), ()),
+    ((3,), (), (3,)),
+    ((2, 3), (3,), (2, 3)),
+    ((2, 1), (1, 3), (2, 3)),
+    ((2, 1, 4), (3, 1), (2, 3, 4)),
+    ((0, 3), (1, 3), (0, 3)),
+    ((1,), (0,), (0,)),
+    ((5, 0, 1), (1, 7), (5, 0, 7)),
+    ((1, 1), (1,), (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "shape"), BROADCASTS)
+def test_broadcasting(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    assert torch.broadcast_shapes(a, b) == shape
+    for operands in ((a, b), (b, a)):
+        facts = add(*map(describe, operands))
+        assert facts["shape"] == shape
+        assert facts["numel"] == torch.Size(shape).numel()
+        assert facts["output_strides"] == torch.empty(shape, device="meta").stride()
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [((2, 3), (4,)), ((2,), (3, 1, 3)), ((0,), (2,)), ((3, 0), (2, 1, 2))]
+)
+def test_shapes_that_do_not_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    with pytest.raises(RuntimeError) as raised:
+        add(describe(a), describe(b))
+    text = f"iterlab::add: expected operands that broadcast, got shapes {list(a)} and {list(b)}"
+    assert str(raised.value) == text
+
+
+def promotion_cases() -> list[tuple[str, torch.Tensor | complex]]:
+    """One operand of each dtype in each promotion category."""
+    cases: list[tuple[str, torch.Tensor | complex]] = []
+    for dtype in samples.ALL_DTYPES:
+        for shape in ((2,), ()):
+            value = torch.empty(shape, dtype=dtype, device="meta")
+            cases.append((f"{samples.short_name(dtype)}{list(shape)}", value))
+    cases += [(str(number), number) for number in (True, 2, 2.5, 1 + 2j)]
+    return cases
+
+
+@pytest.mark.parametrize(
+    "default", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=name_of
+)
+def test_promotion_of_every_pair(default: torch.dtype) -> None:
+    """`where` promotes as torch.result_type does, and computes in every dtype."""
+    torch.set_default_dtype(default)
+    condition = torch.empty((), dtype=torch.bool, device="meta")
+    for (name_a, a), (name_b, b) in itertools.product(promotion_cases(), repeat=2):
+        try:
+            want = torch.result_type(a, b)
+        except RuntimeError:
+            with pytest.raises(
+                RuntimeError, match=r"^iterlab::where: expected dtypes that promote"
+            ):
+                iterlab.plan("where", condition, a, b)
+            continue
+        plan = iterlab.plan("where", condition, a, b)
+        assert isinstance(plan, iterlab.Plan)
+        got = {plan.common_dtype, plan.result_dtype}
+        assert got == {samples.short_name(want)}, (default, name_a, name_b)
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_result_dtype_by_promotion_kind(entry: iterlab.OpEntry) -> None:
+    for dtypes in calls.dtype_mixes(entry):
+        operands = [
+            torch.empty(3, device="meta", dtype=torch.bool if calls.is_bool_input(entry, i) else d)
+            for i, d in zip(range(len(entry.inputs)), itertools.cycle(dtypes), strict=False)
+        ]
+        parameters = calls.parameter_sets(entry)[0]
+        want = calls.result_dtype(entry, operands, parameters)
+        common = want
+        if entry.promotion != "to_argument":
+            common = calls.common_dtype(calls.promoted(entry, operands))
+            if samples.short_name(common) not in entry.dtypes and entry.promotion == "default":
+                continue
+        plan = calls.invoke(
+            lambda *a, **k: iterlab.plan(entry.name, *a, **k), entry, operands, parameters
+        )
+        assert plan.result_dtype == samples.short_name(want), dtypes
+
+
+# The path and the layout classes (output, then inputs) of each case, for an operator with two inputs.
+PATHS = {
+    "contiguous": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "contiguous large": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "one dim": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "transposed": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "transposed large": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "transposed both": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "transposed first": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "transposed batch": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "transposed strided": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "misaligned": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "misaligned both": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "row": ("strided", "nested_dims", "contiguous contiguous contiguous"),
+    "column": ("strided", "nested_dims", "contiguous contiguous broadcast"),
+    "one element": ("vectorized", "flat", "contiguous contiguous broadcast"),
+    "zero-dim": ("vectorized", "flat", "contiguous contiguous broadcast"),
+    "outer product": ("strided", "nested_dims", "contiguous broadcast contiguous"),
+    "middle row": ("strided", "short_rows", "rows rows rows"),
+    "expanded": ("strided", "nested_dims", "contiguous contiguous broadcast"),
+    "expanded both": ("strided", "nested_dims", "contiguous broadcast broadcast"),
+    "sliding windows": ("strided", "nested_dims", "contiguous contiguous contiguous"),
+    "channels_last": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "channels_last mixed": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "channels_last large": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "outer every other": ("strided", "nested_dims", "contiguous contiguous contiguous"),
+    "middle sliced": ("strided", "nested_dims", "contiguous contiguous contiguous"),
+    "power of two pitch": ("strided", "nested_dims", "contiguous contiguous contiguous"),
+    "size-1 dims": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "only size-1 dims": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "permuted 3-D": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "permuted 3-D both": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "permuted 5-D": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "reversed 5-D": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "eight dims": ("generic", "tiny_tiles", "contiguous contiguous transposed"),
+    "image to planes": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "rows of three": ("strided", "short_rows", "contiguous contiguous rows"),
+    "short transposed": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
+    "zero size": ("vectorized", "empty", "contiguous contiguous contiguous"),
+    "zero size strided": ("vectorized", "empty", "contiguous contiguous contiguous"),
+    "zero size broadcast": ("vectorized", "empty", "contiguous contiguous contiguous"),
+    "zero dims": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "one element only": ("vectorized", "flat", "contiguous contiguous contiguous"),
+    "inner stride 2": ("strided", "inner_strided", "contiguous contiguous strided"),
+    "inner stride 2 both": ("strided", "inner_strided", "contiguous strided strided"),
+    "inner stride 3": ("strided", "inner_strided", "contiguous contiguous strided"),
+    "inner stride 3 both": ("strided", "inner_strided", "contiguous strided strided"),
+    "inner stride 4": ("strided", "inner_strided", "contiguous contiguous strided"),
+    "inner stride 4 both": ("strided", "inner_strided", "contiguous strided strided"),
+    "inner 3 of 4": ("strided", "short_rows", "contiguous contiguous rows"),
+    "inner 3 of 4 both": ("strided", "short_rows", "contiguous rows rows"),
+    "inner 7 of 8": ("strided", "short_rows", "contiguous contiguous rows"),
+    "inner 7 of 8 both": ("strided", "short_rows", "contiguous rows rows"),
+}
+
+
+def plan_case(case: layouts.Case) -> iterlab.Plan:
+    operands = case.make([lambda n: torch.empty(n, device="meta")] * 2)
+    plan = iterlab.plan("add", *operands)
+    assert isinstance(plan, iterlab.Plan)
+    return plan
+
+
+@pytest.mark.parametrize("case", layouts.CASES, ids=name_of)
+def test_path_and_layout_classes(case: layouts.Case) -> None:
+    plan = plan_case(case)
+    classes = " ".join(operand.layout for operand in plan.operands)
+    assert (plan.path, plan.reason, classes) == PATHS[case.name]
+    assert plan.path in plan.legal_paths
+    assert {"strided", "generic"} <= set(plan.legal_paths)
+
+
+@pytest.mark.parametrize("case", layouts.CASES, ids=name_of)
+def test_a_plan_walks_every_element_once(case: layouts.Case) -> None:
+    """Loop dims and byte strides reach exactly the addresses that indexing the tensors reaches."""
+    operands = case.make([lambda n: torch.empty(n, device="meta")] * 2)
+    if torch.broadcast_shapes(*(t.shape for t in operands)).numel() > 20_000:
+        return
+    plan = iterlab.plan("add", *operands)
+    views = [torch.empty_strided(plan.shape, plan.output_strides, device="meta")]
+    views += [tensor.expand(plan.shape) for tensor in operands]
+
+    def addresses(shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
+        total = torch.zeros(shape, dtype=torch.int64)
+        for d, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+            steps = torch.arange(size) * stride
+            total = total + steps.view([-1 if i == d else 1 for i in range(len(shape))])
+        return total.flatten()
+
+    walked = torch.stack([addresses(plan.loop_shape, o.strides) for o in plan.operands], dim=1)
+    indexed = torch.stack([addresses(v.shape, v.stride()) * 4 for v in views], dim=1)
+    assert walked.shape == indexed.shape
+    key = [sorted(map(tuple, rows.tolist())) for rows in (walked, indexed)]
+    assert key[0] == key[1]
+
+
+def test_forced_paths_are_legal_or_refused() -> None:
+    for case in layouts.CASES:
+        legal = plan_case(case).legal_paths
+        for path in ("vectorized", "strided", "tiled", "generic"):
+            with iterlab.force_path(path):
+                if path in legal:
+                    plan = plan_case(case)
+                    assert plan.path == path or plan.reason == "empty"
+                    assert plan.output_strides == plan_case(case).output_strides
+                    continue
+                with pytest.raises(
+                    RuntimeError, match=rf"^iterlab::add: expected .*{path}.*, got "
+                ):
+                    plan_case(case)
+    assert plan_case(layouts.BY_NAME["contiguous"]).path == "vectorized", "force_path ends"
+
+
+def test_force_path_nests_and_is_undone_by_an_error() -> None:
+    case = layouts.BY_NAME["contiguous"]
+    with iterlab.force_path("generic"):
+        with pytest.raises(ZeroDivisionError), iterlab.force_path("strided"):
+            assert plan_case(case).path == "strided"
+            raise ZeroDivisionError
+        assert plan_case(case).path == "generic"
+    assert plan_case(case).path == "vectorized"
+    with pytest.raises(ValueError, match="^iterlab: expected path vectorized, .* got 'fast'$"):
+        with iterlab.force_path("fast"):
+            pass
+
+
+def test_paths_of_other_threads_are_their_own() -> None:
+    import threading
+
+    seen: list[str] = []
+    with iterlab.force_path("generic"):
+        worker = threading.Thread(
+            target=lambda: seen.append(plan_case(layouts.BY_NAME["contiguous"]).path)
+        )
+        worker.start()
+        worker.join()
+    assert seen == ["vectorized"]
+
+
+def test_staging_follows_dtype_and_stride() -> None:
+    x, y = torch.empty(40, 70, device="meta"), torch.empty(40, 70, device="meta").bfloat16()
+    assert [o.staged for o in iterlab.plan("add", x, x).operands] == [False, False, False]
+    assert [o.staged for o in iterlab.plan("add", x, y).operands] == [False, False, True]
+    assert [o.staged for o in iterlab.plan("add", y, y).operands] == [True, True, True]
+    assert [o.staged for o in iterlab.plan("add", x, x[:, :1]).operands] == [False, False, True]
+
+
+def test_bytes_count_each_element_once() -> None:
+    x = torch.empty(40, 70, device="meta")
+    assert iterlab.plan("add", x, x).bytes == 3 * 4 * x.numel()
+    assert iterlab.plan("add", x, x[0]).bytes == 2 * 4 * x.numel() + 4 * 70
+    assert iterlab.plan("add", x, x.bfloat16()).bytes == 10 * x.numel()
+    assert iterlab.plan("add", x, x[:, :1].expand(40, 70)).bytes == 8 * x.numel() + 4 * 40
+
+
+def test_sizes_beyond_32_bits() -> None:
+    facts = add(describe((65536, 1)), describe((1, 65537)))
+    assert facts["numel"] == 65536 * 65537 > 2**31
+    assert facts["output_strides"] == (65537, 1)
+    facts = add(describe((2**40,)), describe((2**40,)))
+    assert (facts["numel"], facts["path"]) == (2**40, "vectorized")
+
+
+def test_as_many_dims_as_torch_takes() -> None:
+    for ndim in (1, 16, 17, 25, 64):
+        shape = (1,) * (ndim - 1) + (2,)
+        assert add(describe(shape), describe(shape))["shape"] == shape
+        strided = tuple([2 if d % 9 == 0 else 1 for d in range(ndim)])
+        assert add(describe(strided), describe(strided[-1:]))["shape"] == strided
+
+
+def test_out_is_resized_or_kept() -> None:
+    x = describe((4, 6))
+    assert not add(x, x, out=describe((4, 6)))["resizes_output"]
+    assert add(x, x, out=describe((0,)))["resizes_output"]
+    assert add(x, x, out=describe((6, 4)))["resizes_output"]
+    assert add(x, x, out=describe((4, 6, 1)))["resizes_output"]
+    with pytest.raises(
+        RuntimeError, match=r"^iterlab::add: expected an in-place operand of the .*"
+    ):
+        add(describe((1, 6)), x, inplace=True)
+
+
+@pytest.mark.parametrize("common", samples.ALL_DTYPES, ids=name_of)
+def test_out_must_hold_the_result(common: torch.dtype) -> None:
+    operands = [torch.empty(2, dtype=d, device="meta") for d in (torch.bool, common, common)]
+    for dtype in samples.ALL_DTYPES:
+        out = torch.empty(2, dtype=dtype, device="meta")
+        if torch.can_cast(common, dtype):
+            assert iterlab.plan("where", *operands, out=out).operands[0].dtype == name_of(dtype)
+            continue
+        with pytest.raises(RuntimeError) as raised:
+            iterlab.plan("where", *operands, out=out)
+        text = f"a result of dtype {name_of(common)}, got one of dtype {name_of(dtype)}"
+        assert str(raised.value) == f"iterlab::where: expected an output that can hold {text}"
+
+
+def test_errors_of_the_python_door() -> None:
+    x = torch.empty(2, device="meta")
+    with pytest.raises(ValueError, match="^iterlab: expected the name of an operator .*'nope'$"):
+        iterlab.plan("nope", x)
+    with pytest.raises(ValueError, match="^iterlab: expected an operator with an in-place variant"):
+        iterlab.plan("where_", x, x, x)
+    with pytest.raises(TypeError, match="^iterlab::add: expected operands input, other, got 1$"):
+        iterlab.plan("add", x)
+    with pytest.raises(TypeError, match="^iterlab::add: expected arguments .*, got .*'beta'"):
+        iterlab.plan("add", x, x, beta=2)
+    with pytest.raises(TypeError, match="^iterlab: expected tensors and numbers"):
+        iterlab.plan("add", x, "2")
+    with pytest.raises(ValueError, match="^iterlab: expected as many strides as sizes$"):
+        _C.Operand([2], [], "float32")
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        iterlab.plan("sum", x, dim=1)
+
+
+@pytest.mark.parametrize("op", [entry.name for entry in ELEMENTWISE])
+def test_plans_are_plain_data(op: str) -> None:
+    import json
+
+    entry = next(entry for entry in ELEMENTWISE if entry.name == op)
+    operands = [d(6) for d in calls.draws_of(entry, (calls.input_dtypes(entry)[0],), "cpu")]
+    parameters = calls.parameter_sets(entry)[0]
+    plan = calls.invoke(lambda *a, **k: iterlab.plan(op, *a, **k), entry, operands, parameters)
+    data = json.loads(json.dumps(plan.to_dict()))
+    assert (data["op"], data["path"], data["shape"]) == (op, "vectorized", [6])
+    assert plan == calls.invoke(
+        lambda *a, **k: iterlab.plan(op, *a, **k), entry, operands, parameters
+    )
