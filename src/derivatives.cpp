@@ -21,29 +21,9 @@ Tensor expand_reduced(Tensor grad, const SavedReduction& saved) {
 }
 
 const Derivative derivatives[] = {
-    {.op = "add",
-     .inputs = {[](const Tensor& grad, const Saved&) { return grad; },
-                [](const Tensor& grad, const Saved& saved) {
-                  const at::Scalar alpha = saved.scalar(0);
-                  return alpha.equal(1) ? grad : grad * alpha.conj();
-                }}},
-    {.op = "mul",
-     .inputs = {
-         [](const Tensor& grad, const Saved& saved) { return grad * saved.inputs[1].conj(); },
-         [](const Tensor& grad, const Saved& saved) { return grad * saved.inputs[0].conj(); }},
-     .saves_inputs = 0b11},
     {.op = "exp",
      .inputs = {[](const Tensor& grad, const Saved& saved) { return grad * saved.result.conj(); }},
      .saves_result = true},
-    {.op = "where",
-     .inputs = {
-         nullptr,
-         [](const Tensor& grad, const Saved& saved) { return at::where(saved.inputs[0], grad, 0); },
-         [](const Tensor& grad, const Saved& saved) {
-           return at::where(saved.inputs[0], 0, grad);
-         }},
-     .saves_inputs = 0b001},
-    {.op = "to", .inputs = {[](const Tensor& grad, const Saved&) { return grad; }}},
 };
 
 const ReductionDerivative reduction_derivatives[] = {
@@ -61,7 +41,13 @@ auto find(const Table& table, std::string_view op) -> decltype(&table[0]) {
 
 }  // namespace
 
-const Derivative* find_derivative(std::string_view op) { return find(derivatives, op); }
+const Derivative* find_derivative(std::string_view op) {
+  for (const std::span<const Derivative> table :
+       {std::span<const Derivative>(derivatives), binary_derivatives()}) {
+    if (const Derivative* const found = find(table, op)) return found;
+  }
+  return nullptr;
+}
 const ReductionDerivative* find_reduction_derivative(std::string_view op) {
   return find(reduction_derivatives, op);
 }

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -54,6 +55,9 @@ struct ReductionDerivative {
   bool saves_input = false;
   bool saves_result = false;
 };
+
+// Tables of their own, which find_derivative joins.
+std::span<const Derivative> binary_derivatives();
 
 // Null where the operator has no derivative.
 const Derivative* find_derivative(std::string_view op);

@@ -24,11 +24,11 @@ SymOperand as_symbolic_operand(const at::Tensor& tensor) {
   return operand;
 }
 
-void make_symbolic_operands(const Arguments& arguments, Output output, SymOperands& operands) {
+void make_symbolic_operands(const OpInfo& op, const Arguments& arguments, Output output,
+                            SymOperands& operands) {
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
-  operands.dtype_argument = arguments.dtype;
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  plan_parameters(op, arguments, operands);
   if (output.kind != OutputKind::Allocated)
     operands.output(0) = as_symbolic_operand(*output.tensor);
   operands.output(0).output_kind = output.kind;
@@ -53,10 +53,11 @@ at::Tensor make_meta_result(const std::vector<c10::SymInt>& shape,
 at::Tensor call_meta(const OpInfo& op, const Arguments& arguments, Output output) {
   return with_torch_errors([&] {
     SymOperands operands;
-    make_symbolic_operands(arguments, output, operands);
+    make_symbolic_operands(op, arguments, output, operands);
     BasicShapePlan<c10::SymInt> plan;
     make_shape_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);
+    check_numbers(op, arguments, plan.common_dtype);
     return make_meta_result(plan.shape, plan.output_strides, plan.result_dtype,
                             plan.resized_outputs != 0, output);
   });
@@ -70,7 +71,7 @@ at::Tensor reduce_meta(const OpInfo& op, const at::Tensor& input, const ReduceAr
     tensors.num_tensors = 1;
     if (arguments.dtype) tensors.dtype = *arguments.dtype;
     SymOperands operands;
-    make_symbolic_operands(tensors, output, operands);
+    make_symbolic_operands(op, tensors, output, operands);
     std::optional<std::span<const int64_t>> dims;
     if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
     BasicReduceShapePlan<c10::SymInt> plan;

@@ -93,6 +93,8 @@ template <ParameterKind kind, bool optional>
 constexpr auto parameter_type() {
   if constexpr (kind == ParameterKind::DType) {
     return std::type_identity<at::ScalarType>{};
+  } else if constexpr (kind == ParameterKind::MemoryFormat) {
+    return std::type_identity<std::optional<at::MemoryFormat>>{};
   } else if constexpr (kind == ParameterKind::Float) {
     return std::type_identity<double>{};
   } else if constexpr (kind == ParameterKind::OptionalFloat) {
@@ -124,14 +126,17 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
   using Sig = ElementwiseSignature<TypeList<OperandType<(scalar_inputs >> I & 1u) != 0>...>,
                                    ParameterType<Op, P>...>;
   constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
-  if constexpr (has_tensor) {
+  if constexpr ((Op::variants & kFunctional) == 0) {
+    static_assert(Op::variants == kInplace);
+  } else if constexpr (has_tensor) {
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   } else {
     const Overload overload(library, op, Variant::Functional, scalar_inputs);
     overload.implement<typename Sig::Compute, typename Sig::Functional>(
         DispatchKey::CompositeExplicitAutograd, &call_cpu);
   }
-  register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
+  if constexpr ((Op::variants & kOut) != 0)
+    register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
     const auto others = []<size_t... K>(std::index_sequence<K...>) {
       return TypeList<OperandType<(scalar_inputs >> (K + 1) & 1u) != 0>...>{};
@@ -145,8 +150,9 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
 template <class Op, uint32_t scalar_inputs = 0>
 void register_elementwise(torch::Library& library) {
   constexpr bool several_promoted = (Op::promoted_inputs & (Op::promoted_inputs - 1)) != 0;
-  constexpr bool only_promoted = (scalar_inputs & ~Op::promoted_inputs) == 0;
-  if constexpr (only_promoted && (several_promoted || scalar_inputs == 0)) {
+  constexpr uint32_t may_be_numbers =
+      (several_promoted ? Op::promoted_inputs : 0) | Op::number_inputs;
+  if constexpr ((scalar_inputs & ~may_be_numbers) == 0) {
     register_overloads<Op, scalar_inputs>(library, std::make_index_sequence<Op::num_inputs>{},
                                           std::make_index_sequence<Op::parameters.size()>{});
   }

@@ -13,6 +13,10 @@ inline namespace CPU_CAPABILITY {
 void append_unary_kernels(const ElementwiseKernels**& next);
 void append_activation_kernels(const ElementwiseKernels**& next);
 void append_binary_kernels(const ElementwiseKernels**& next);
+void append_binary_math_kernels(const ElementwiseKernels**& next);
+void append_integer_kernels(const ElementwiseKernels**& next);
+void append_comparison_kernels(const ElementwiseKernels**& next);
+void append_ternary_kernels(const ElementwiseKernels**& next);
 }  // namespace CPU_CAPABILITY
 
 namespace {
@@ -24,8 +28,10 @@ KernelTable make_table() {
   append_unary_kernels(next);
   append_activation_kernels(next);
   append_binary_kernels(next);
-  append_kernels(ops::ComparisonOps{}, next);
-  append_kernels(ops::TernaryOps{}, next);
+  append_binary_math_kernels(next);
+  append_integer_kernels(next);
+  append_comparison_kernels(next);
+  append_ternary_kernels(next);
   append_kernels(ops::DataOps{}, next);
   const ReduceKernels** next_reduce = reduce;
   append_reduce_kernels(ops::ReduceOps{}, next_reduce);

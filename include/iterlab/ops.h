@@ -3,8 +3,10 @@
 
 #include "iterlab/ops/activation.h"
 #include "iterlab/ops/binary.h"
+#include "iterlab/ops/binary_math.h"
 #include "iterlab/ops/comparison.h"
 #include "iterlab/ops/data.h"
+#include "iterlab/ops/integer.h"
 #include "iterlab/ops/reduce.h"
 #include "iterlab/ops/ternary.h"
 #include "iterlab/ops/unary.h"
@@ -20,7 +22,8 @@ struct Join<OpList<Ops...>> {
 template <class... A, class... B, class... Rest>
 struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest...> {};
 
-using ElementwiseOps = Join<UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, DataOps>::type;
+using ElementwiseOps = Join<UnaryOps, ActivationOps, BinaryOps, BinaryMathOps, IntegerOps,
+                            ComparisonOps, TernaryOps, DataOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
 
 }  // namespace iterlab::ops
