@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 ops = torch.ops.iterlab
 SMOOTH = ["add", "sub", "rsub", "mul", "true_divide", "div", "pow", "float_power", "atan2", "hypot"]
 SMOOTH += ["copysign", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "xlogy"]
