@@ -26,6 +26,7 @@ SymOperand as_symbolic_operand(const at::Tensor& tensor) {
 
 void make_symbolic_operands(const OpInfo& op, const Arguments& arguments, Output output,
                             SymOperands& operands) {
+  check_devices(op, arguments, output.tensor, at::kMeta);
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
   plan_parameters(op, arguments, operands);

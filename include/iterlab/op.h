@@ -106,6 +106,20 @@ enum Variants : uint8_t {
   kAllVariants = kFunctional | kOut | kInplace,
 };
 
+// What autocast does to a call, as ATen's lists say.
+enum class Autocast : uint8_t {
+  None,            // nothing: operands promote as they are
+  Float32,         // operands are cast to float32
+  Float32Result,   // the dtype argument is float32 unless given
+  Promote,         // operands are cast to the widest of their dtypes and autocast's
+  LowerPrecision,  // operands are cast to autocast's dtype
+};
+
+struct AutocastPolicy {
+  Autocast cuda = Autocast::None;
+  Autocast cpu = Autocast::None;
+};
+
 enum class OpKind : uint8_t { Elementwise, Reduction };
 
 // What dtype a reduction collects and returns by default.
@@ -148,7 +162,8 @@ struct OpInfo {
                     // dtype
   bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
                            // or those of a memory format argument
-  double cost;             // work per element relative to an add; weighs the grain of parallel work
+  AutocastPolicy autocast;
+  double cost;      // work per element relative to an add; weighs the grain of parallel work
 };
 
 // The type that a reduction of elements of `dtype` collects in.
@@ -222,8 +237,10 @@ constexpr OpInfo info_of() {
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
               .preserves_strides = false,
+              .autocast = {},
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
+  if constexpr (requires { Op::autocast; }) info.autocast = Op::autocast;
   if constexpr (Op::kind == OpKind::Elementwise) {
     info.number_inputs = Op::number_inputs;
     info.unread_inputs = Op::unread_inputs;

@@ -11,6 +11,7 @@ struct Exp : Unary {
   static constexpr auto doc = "e to the power of input, elementwise.";
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   static constexpr double cost = 4;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
