@@ -159,7 +159,7 @@ void strides_of_format(MemoryFormat format, const OpInfo& op, const DimsOf<Int>&
   Int stride(1);
   for (int64_t d : order) {
     strides[static_cast<int>(d)] = stride;
-    stride = stride * SizeQuery<Int>::at_least_one(shape[static_cast<int>(d)]);
+    stride = stride * shape[static_cast<int>(d)];
   }
 }
 
@@ -171,17 +171,23 @@ bool preserve_layout(const BasicOperands<Int>& operands, const OpInfo& op,
                      BasicShapePlan<Int>& plan) {
   const auto& input = operands.input(0);
   if (!same_sizes(input.sizes, plan.shape)) return false;
+  const bool empty = std::any_of(input.sizes.begin(), input.sizes.end(), [](const Int& size) {
+    return SizeQuery<Int>::equal(size, Int(0));
+  });
+  const auto dense = [&](std::span<const Int> strides) {
+    return empty || is_contiguous(input.sizes, strides) || is_dense(input.sizes, strides);
+  };
   if (operands.memory_format != MemoryFormat::Preserve) {
     strides_of_format<Int>(operands.memory_format, op, plan.shape, plan.output_strides);
-  } else if (is_contiguous(input.sizes, input.strides) || is_dense(input.sizes, input.strides)) {
+  } else if (dense(input.strides)) {
     plan.output_strides.resize(plan.shape.size());
     std::copy(input.strides.begin(), input.strides.end(), plan.output_strides.begin());
   } else {
     return false;
   }
   const std::span<const Int> strides(plan.output_strides.data(), input.strides.size());
-  plan.same_layout = operands.num_inputs == 1 && same_sizes(input.strides, plan.output_strides) &&
-                     (is_contiguous(input.sizes, strides) || is_dense(input.sizes, strides));
+  plan.same_layout =
+      operands.num_inputs == 1 && same_sizes(input.strides, plan.output_strides) && dense(strides);
   if (plan.same_layout) return true;
   BasicOperands<Int> planned = operands;
   planned.output(0).sizes = input.sizes;

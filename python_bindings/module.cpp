@@ -167,9 +167,7 @@ py::dict op_facts(const OpInfo& op) {
                  py::arg("default") = parameter.default_value,
                  py::arg("keyword_only") = parameter.keyword_only));
   }
-  std::vector<std::string> variants;
-  if ((op.variants & kFunctional) != 0) variants.emplace_back("functional");
-  if ((op.variants & kOut) != 0) variants.emplace_back("out");
+  std::vector<std::string> variants{"functional", "out"};
   if ((op.variants & kInplace) != 0) variants.emplace_back("inplace");
   return py::dict(
       py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("torch_name") = op.torch_name,

@@ -127,17 +127,14 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
   using Sig = ElementwiseSignature<TypeList<OperandType<(scalar_inputs >> I & 1u) != 0>...>,
                                    ParameterType<Op, P>...>;
   constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
-  if constexpr ((Op::variants & kFunctional) == 0) {
-    static_assert(Op::variants == kInplace);
-  } else if constexpr (has_tensor) {
+  if constexpr (has_tensor) {
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   } else {
     const Overload overload(library, op, Variant::Functional, scalar_inputs);
     overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
         DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
   }
-  if constexpr ((Op::variants & kOut) != 0)
-    register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
+  register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
     const auto others = []<size_t... K>(std::index_sequence<K...>) {
       return TypeList<OperandType<(scalar_inputs >> (K + 1) & 1u) != 0>...>{};

@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
+import iterlab
+
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 ops = torch.ops.iterlab
 SMOOTH = ["add", "sub", "rsub", "mul", "true_divide", "div", "pow", "float_power", "atan2", "hypot"]

@@ -13,6 +13,8 @@ import torch
 from samples import ALL_DTYPES
 from test_binary_reference import EXTRA_DTYPES, agree, outcome, values
 
+import iterlab
+
 pytestmark = calls.TORCH_WARNINGS
 ops = torch.ops.iterlab
 SOME = (torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float32, torch.float64, torch.complex64)

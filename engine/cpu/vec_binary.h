@@ -84,9 +84,14 @@ ITERLAB_FN VecMask<T> magnitude_below(const Vec<T>& x, double limit) {
   }
 }
 
+// SLEEF's gives nan where the quotient overflows or the divisor is tiny; libm's does not.
 template <class T>
 ITERLAB_FN Vec<T> fmod(const Vec<T>& a, const Vec<T>& b) {
-  return a.fmod(b);
+  const Vec<T> remainder = a.fmod(b), zero(T(0));
+  const VecMask<T> numbers = both(eq(a - a, zero), both(eq(b, b), ne(b, zero)));
+  const int fine = as_value<Vec<T>>(both(isnan(remainder), numbers)).zero_mask();
+  if (fine == (1 << Vec<T>::size()) - 1) return remainder;
+  return by_lane(a, b, [](T x, T y) { return std::fmod(x, y); });
 }
 template <class T>
 ITERLAB_FN Vec<T> atan2(const Vec<T>& a, const Vec<T>& b) {

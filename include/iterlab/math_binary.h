@@ -172,6 +172,17 @@ ITERLAB_FN Lane<T> pow(Lane<T> base, Lane<T> exponent) {
   }
 }
 
+// x * 2^exponent. Whole exponents of real numbers: rounded once, without overflow on the way.
+template <class T>
+ITERLAB_FN Lane<T> scale_by_power_of_two(Lane<T> x, Lane<T> exponent) {
+  if constexpr (!is_complex_v<T>) {
+    const T limit = T(1 << 20);
+    if (exponent.value == std::trunc(exponent.value) && std::abs(exponent.value) < limit)
+      return std::ldexp(x.value, static_cast<int>(exponent.value));
+  }
+  return x * pow(Lane<T>(T(2)), exponent);
+}
+
 template <class T>
 ITERLAB_FN Lane<T> logaddexp(Lane<T> a, Lane<T> b) {
   return special::logaddexp(a.value, b.value);

@@ -182,6 +182,7 @@ struct Pow : Binary {
   static constexpr std::array inputs{"input", "exponent"};
   static constexpr auto dtypes = kNumeric;
   static constexpr auto extra = Extra::Power;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   static constexpr double cost = 12;
   template <class V>
   ITERLAB_FN V operator()(V input, V exponent, Power power) const {
@@ -213,10 +214,11 @@ struct Ldexp : Binary {
   static constexpr auto doc = "input * 2 to the power of other.";
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
+  static constexpr bool simd = false;
   static constexpr double cost = 12;
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
-    return input * math::pow(constant<V>(2), other);
+    return math::scale_by_power_of_two(input, other);
   }
 };
 

@@ -12,6 +12,7 @@ namespace iterlab::ops {
 struct Atan2 : Binary {
   static constexpr auto name = "atan2";
   static constexpr auto doc = "The angle of the point (other, input), in radians, from -pi to pi.";
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Promote};
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloating;
   static constexpr double cost = 12;

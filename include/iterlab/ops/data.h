@@ -47,16 +47,16 @@ struct Overwriting : Elementwise<2> {
   static constexpr uint32_t unread_inputs = 0b01;
   static constexpr auto dtypes = kAllDTypes;
   static constexpr bool moves_bits = true;
+  static constexpr bool preserves_strides = true;
 };
 
 struct Copy : Overwriting {
   static constexpr auto name = "copy";
-  static constexpr auto torch_name = "Tensor.copy_";
-  static constexpr auto doc = "Overwrites input with src, broadcast and converted to its dtype.";
+  static constexpr auto torch_name = "ops.aten.copy";
+  static constexpr auto doc = "src, broadcast and converted to the shape and dtype of input.";
   static constexpr std::array inputs{"input", "src"};
   static constexpr std::array parameters{
       Parameter{.name = "non_blocking", .kind = ParameterKind::Bool, .default_value = "False"}};
-  static constexpr uint8_t variants = kInplace;
   template <class V>
   ITERLAB_FN V operator()(V /*input*/, V src, int64_t /*non_blocking*/) const {
     return src;
@@ -69,7 +69,6 @@ struct Fill : Overwriting {
   static constexpr std::array inputs{"input", "value"};
   static constexpr uint32_t number_inputs = 0b10;
   static constexpr bool numbers_must_fit = true;
-  static constexpr bool preserves_strides = true;
   template <class V>
   ITERLAB_FN V operator()(V /*input*/, V value) const {
     return value;

@@ -35,7 +35,8 @@ struct MaskedFill : Ternary {
   static constexpr bool moves_bits = true;
   static constexpr const char* refuses(const InputFacts* inputs) {
     if (inputs[1].dtype != DType::Bool) return "a mask of dtype bool";
-    const bool complex_value = is_complex(inputs[2].dtype) && !is_complex(inputs[0].dtype);
+    const bool complex_value = is_complex(inputs[2].dtype) && !is_complex(inputs[0].dtype) &&
+                               inputs[0].dtype != DType::Bool;
     return complex_value ? "a real value for a real input" : nullptr;
   }
   template <class V>
@@ -110,6 +111,7 @@ struct ScaledTernary : Ternary {
   static constexpr std::array inputs{"input", "tensor1", "tensor2"};
   static constexpr std::array parameters{Parameter{
       .name = "value", .kind = ParameterKind::Scalar, .default_value = "1", .keyword_only = true}};
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Promote};
 };
 
 struct AddCMul : ScaledTernary {
