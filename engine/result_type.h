@@ -67,8 +67,11 @@ template <class Int>
 void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShapePlan<Int>& plan) {
   check_bool_inputs(operands, op);
   DType common = common_dtype(operands, op, plan.promoted_by);
-  if (op.promotion == Promotion::IntToFloat && is_integral(common, true))
-    common = operands.default_dtype;
+  const bool int_to_float = op.promotion == Promotion::IntToFloat ||
+                            op.promotion == Promotion::IntToFloatComplexToReal;
+  const bool complex_to_real = op.promotion == Promotion::ComplexToReal ||
+                               op.promotion == Promotion::IntToFloatComplexToReal;
+  if (int_to_float && is_integral(common, true)) common = operands.default_dtype;
   if (op.promotion == Promotion::ToArgument) common = operands.dtype_argument;
   if (!op.dtypes.contains(common)) {
     throw PlanError(PlanError::Kind::NotImplemented, op,
@@ -76,9 +79,9 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
   }
   plan.common_dtype = common;
   plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
-  plan.result_dtype = op.promotion == Promotion::AlwaysBool      ? DType::Bool
-                      : op.promotion == Promotion::ComplexToReal ? real_of(common)
-                                                                 : common;
+  plan.result_dtype = op.promotion == Promotion::AlwaysBool ? DType::Bool
+                      : complex_to_real                     ? real_of(common)
+                                                            : common;
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated) continue;

@@ -145,8 +145,9 @@ std::vector<std::string> dtype_names(DTypeSet set) {
   return names;
 }
 
-constexpr std::array kPromotionNames{"default", "int_to_float", "always_bool", "complex_to_real",
-                                     "to_argument"};
+constexpr std::array kPromotionNames{"default",     "int_to_float",
+                                     "always_bool", "complex_to_real",
+                                     "to_argument", "int_to_float_complex_to_real"};
 constexpr std::array kParameterNames{"scalar", "alpha", "float",  "optional_float",
                                      "int",    "bool",  "choice", "dtype"};
 

@@ -38,9 +38,16 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
   for (int i = 0; i < arguments.num_tensors; ++i) {
     data[i + 1] = static_cast<char*>(const_cast<void*>(arguments.tensors[i]->const_data_ptr()));
   }
+  const Number* numbers = arguments.parameters;
+  Number with_extra[kMaxParameters + 1];
+  if (plan.op->extra == Extra::DType) {
+    std::copy_n(arguments.parameters, arguments.num_parameters, with_extra);
+    with_extra[arguments.num_parameters] = Number::of(static_cast<int64_t>(plan.common_dtype));
+    numbers = with_extra;
+  }
   const cpu::KernelTable& table = kernel_table();
-  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data,
-                       arguments.parameters, torch_parallel());
+  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
+                       torch_parallel());
 }
 
 }  // namespace

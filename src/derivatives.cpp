@@ -32,9 +32,6 @@ const Derivative derivatives[] = {
          [](const Tensor& grad, const Saved& saved) { return grad * saved.inputs[1].conj(); },
          [](const Tensor& grad, const Saved& saved) { return grad * saved.inputs[0].conj(); }},
      .saves_inputs = 0b11},
-    {.op = "exp",
-     .inputs = {[](const Tensor& grad, const Saved& saved) { return grad * saved.result.conj(); }},
-     .saves_result = true},
     {.op = "where",
      .inputs = {
          nullptr,
@@ -61,7 +58,13 @@ auto find(const Table& table, std::string_view op) -> decltype(&table[0]) {
 
 }  // namespace
 
-const Derivative* find_derivative(std::string_view op) { return find(derivatives, op); }
+const Derivative* find_derivative(std::string_view op) {
+  for (const std::span<const Derivative> table :
+       {std::span<const Derivative>(derivatives), unary_derivatives(), activation_derivatives()}) {
+    if (const Derivative* const found = find(table, op)) return found;
+  }
+  return nullptr;
+}
 const ReductionDerivative* find_reduction_derivative(std::string_view op) {
   return find(reduction_derivatives, op);
 }

@@ -78,10 +78,4 @@ ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   }
 }
 
-template <class T>
-ITERLAB_FN Lane<T> exp(Lane<T> x) {
-  using std::exp;  // complex: found beside c10::complex
-  return exp(x.value);
-}
-
 }  // namespace iterlab::math

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "iterlab/dtype.h"
+#include "iterlab/number.h"
 
 #include <array>
 #include <string_view>
@@ -12,11 +13,12 @@ namespace iterlab {
 // How the result dtype follows from the common dtype of the promoted inputs (torch's promotion
 // kinds).
 enum class Promotion : uint8_t {
-  Default,        // result = common dtype
-  IntToFloat,     // integers and bool compute and return the default dtype
-  AlwaysBool,     // computes in the common dtype, returns bool
-  ComplexToReal,  // computes in the common dtype, returns its real dtype
-  ToArgument,     // returns the dtype that an argument names (a cast)
+  Default,                  // result = common dtype
+  IntToFloat,               // integers and bool compute and return the default dtype
+  AlwaysBool,               // computes in the common dtype, returns bool
+  ComplexToReal,            // computes in the common dtype, returns its real dtype
+  ToArgument,               // returns the dtype that an argument names (a cast)
+  IntToFloatComplexToReal,  // IntToFloat and ComplexToReal
 };
 
 // How a parameter that is not a tensor is declared in the schema, checked, and given to the
@@ -56,6 +58,16 @@ struct Optional {
   bool given;
 };
 
+// What a functor gets after its parameters, besides what the schema says.
+enum class Extra : uint8_t {
+  None,
+  DType,  // the common dtype, an int64_t: for what depends on the width that results are kept in
+};
+
+// A definition's own check of its parameters, in the order of the functor: null where they will do,
+// else what was expected of them.
+using ParameterCheck = const char* (*)(const Number* parameters, DType common_dtype);
+
 // Which schemas an operator gets.
 enum Variants : uint8_t {
   kFunctional = 1,
@@ -88,8 +100,10 @@ struct OpInfo {
   uint32_t bool_inputs;  // bit i: input i must be bool (or uint8, as torch allows)
   int num_parameters;
   std::array<Parameter, kMaxParameters> parameters;
+  ParameterCheck refuses_parameters;  // null, or the definition's own check
   Promotion promotion;
-  DTypeSet dtypes;        // common dtypes that the operator computes
+  DTypeSet dtypes;  // common dtypes that the operator computes
+  Extra extra;
   Accumulate accumulate;  // of reductions
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
@@ -118,7 +132,11 @@ struct Elementwise {
   static constexpr uint32_t bool_inputs = 0;
   static constexpr std::array<Parameter, 0> parameters{};
   static constexpr Promotion promotion = Promotion::Default;
+  static constexpr ParameterCheck refuses_parameters = nullptr;
   static constexpr DTypeSet dtypes = kAllButFloat8;
+  static constexpr Extra extra = Extra::None;
+  static constexpr bool simd = true;          // false: a loop over Lane<T> for floating types too
+  static constexpr bool complex_simd = true;  // false: a loop over Lane<T> for complex types
   static constexpr Accumulate accumulate = Accumulate::Native;
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
@@ -146,13 +164,19 @@ constexpr OpInfo info_of() {
               .bool_inputs = Op::bool_inputs,
               .num_parameters = static_cast<int>(Op::parameters.size()),
               .parameters = {},
+              .refuses_parameters = nullptr,
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
+              .extra = Extra::None,
               .accumulate = Op::accumulate,
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
+  if constexpr (Op::kind == OpKind::Elementwise) {
+    info.refuses_parameters = Op::refuses_parameters;
+    info.extra = Op::extra;
+  }
   for (size_t i = 0; i < Op::inputs.size(); ++i) info.inputs[i] = Op::inputs[i];
   for (size_t i = 0; i < Op::parameters.size(); ++i) info.parameters[i] = Op::parameters[i];
   return info;
