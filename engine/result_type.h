@@ -86,9 +86,13 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
   check_bool_inputs(operands, op);
   check_inputs(operands, op);
   DType common = common_dtype(operands, op, plan.promoted_by);
-  const bool to_float =
-      op.promotion == Promotion::IntToFloat || op.promotion == Promotion::FloatToBool;
-  if (to_float && !operands.rounds && is_integral(common, true)) common = operands.default_dtype;
+  const bool int_to_float = op.promotion == Promotion::IntToFloat ||
+                            op.promotion == Promotion::FloatToBool ||
+                            op.promotion == Promotion::IntToFloatComplexToReal;
+  const bool complex_to_real = op.promotion == Promotion::ComplexToReal ||
+                               op.promotion == Promotion::IntToFloatComplexToReal;
+  if (int_to_float && !operands.rounds && is_integral(common, true))
+    common = operands.default_dtype;
   if (op.promotion == Promotion::ToArgument) common = operands.dtype_argument;
   if (!(operands.rounds ? op.rounded_dtypes : op.dtypes).contains(common)) {
     throw PlanError(PlanError::Kind::NotImplemented, op,
@@ -98,9 +102,7 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
   plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
   const bool to_bool =
       op.promotion == Promotion::AlwaysBool || op.promotion == Promotion::FloatToBool;
-  plan.result_dtype = to_bool                                    ? DType::Bool
-                      : op.promotion == Promotion::ComplexToReal ? real_of(common)
-                                                                 : common;
+  plan.result_dtype = to_bool ? DType::Bool : complex_to_real ? real_of(common) : common;
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated) continue;

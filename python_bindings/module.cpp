@@ -147,8 +147,13 @@ std::vector<std::string> dtype_names(DTypeSet set) {
   return names;
 }
 
-constexpr std::array kPromotionNames{"default",     "int_to_float",    "float_to_bool",
-                                     "always_bool", "complex_to_real", "to_argument"};
+constexpr std::array kPromotionNames{"default",
+                                     "int_to_float",
+                                     "float_to_bool",
+                                     "always_bool",
+                                     "complex_to_real",
+                                     "to_argument",
+                                     "int_to_float_complex_to_real"};
 constexpr std::array kParameterNames{"scalar", "alpha",  "float", "optional_float", "int",
                                      "bool",   "choice", "dtype", "memory_format"};
 

@@ -20,12 +20,6 @@ Tensor expand_reduced(Tensor grad, const SavedReduction& saved) {
   return grad.expand_symint(saved.input_sizes);
 }
 
-const Derivative derivatives[] = {
-    {.op = "exp",
-     .inputs = {[](const Tensor& grad, const Saved& saved) { return grad * saved.result.conj(); }},
-     .saves_result = true},
-};
-
 const ReductionDerivative reduction_derivatives[] = {
     {.op = "sum",
      .grad = [](const Tensor& grad,
@@ -43,7 +37,7 @@ auto find(const Table& table, std::string_view op) -> decltype(&table[0]) {
 
 const Derivative* find_derivative(std::string_view op) {
   for (const std::span<const Derivative> table :
-       {std::span<const Derivative>(derivatives), binary_derivatives()}) {
+       {unary_derivatives(), activation_derivatives(), binary_derivatives()}) {
     if (const Derivative* const found = find(table, op)) return found;
   }
   return nullptr;

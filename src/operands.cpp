@@ -150,6 +150,9 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
       refuse("expected a real number for " + name + " with real operands, got a complex number");
     }
   }
+  if (op.refuses_parameters == nullptr) return;
+  if (const char* const expected = op.refuses_parameters(arguments.parameters, common_dtype))
+    refuse(std::string("expected ") + expected);
 }
 
 namespace {

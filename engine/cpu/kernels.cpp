@@ -11,6 +11,8 @@ namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 // Each in a file of its own, for the sake of build time.
 void append_unary_kernels(const ElementwiseKernels**& next);
+void append_elementary_kernels(const ElementwiseKernels**& next);
+void append_special_kernels(const ElementwiseKernels**& next);
 void append_activation_kernels(const ElementwiseKernels**& next);
 void append_binary_kernels(const ElementwiseKernels**& next);
 void append_binary_math_kernels(const ElementwiseKernels**& next);
@@ -26,6 +28,8 @@ KernelTable make_table() {
   static const ReduceKernels* reduce[ops::ReduceOps::size];
   const ElementwiseKernels** next = elementwise;
   append_unary_kernels(next);
+  append_elementary_kernels(next);
+  append_special_kernels(next);
   append_activation_kernels(next);
   append_binary_kernels(next);
   append_binary_math_kernels(next);

@@ -42,7 +42,10 @@ struct LaneAccess<T, Lane<T>> {
 // Moving bits needs no vector class, and a vector of complex numbers is no vector of 16-byte
 // elements.
 template <class Op, class T>
-using FunctorVector = std::conditional_t<Op::moves_bits || !Op::simd, Lane<T>, Vector<T>>;
+inline constexpr bool uses_lanes =
+    Op::moves_bits || !Op::simd || (is_complex_v<T> && !Op::complex_simd);
+template <class Op, class T>
+using FunctorVector = std::conditional_t<uses_lanes<Op, T>, Lane<T>, Vector<T>>;
 
 // A parameter as the functor takes it.
 template <ParameterKind kind, class V, class T>

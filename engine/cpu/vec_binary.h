@@ -2,7 +2,7 @@
 // that ATen/native/Math.h has.
 #pragma once
 
-#include "engine/cpu/vec_math.h"
+#include "engine/cpu/vec_elementary.h"
 #include "iterlab/math_binary.h"
 
 #include <ATen/native/Math.h>
@@ -44,35 +44,6 @@ ITERLAB_FN Vec<T> by_lane(const Vec<T>& a, const Vec<T>& b, Fn fn) {
 template <class T>
 ITERLAB_FN VecMask<T> differ(const VecMask<T>& a, const VecMask<T>& b) {
   return {a.lanes ^ b.lanes};
-}
-
-template <class T>
-ITERLAB_FN Vec<T> floor(const Vec<T>& x) {
-  return x.floor();
-}
-template <class T>
-ITERLAB_FN Vec<T> trunc(const Vec<T>& x) {
-  return x.trunc();
-}
-template <class T>
-ITERLAB_FN Vec<T> sqrt(const Vec<T>& x) {
-  return x.sqrt();
-}
-template <class T>
-ITERLAB_FN Vec<T> log(const Vec<T>& x) {
-  return x.log();
-}
-template <class T>
-ITERLAB_FN Vec<T> log1p(const Vec<T>& x) {
-  return x.log1p();
-}
-template <class T>
-ITERLAB_FN Vec<T> exp2(const Vec<T>& x) {
-  return x.exp2();
-}
-template <class T>
-ITERLAB_FN Vec<T> abs(const Vec<T>& x) {
-  return x.abs();
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -187,6 +188,20 @@ constexpr DType real_of(DType dtype) {
       return DType::Double;
     default:
       return dtype;
+  }
+}
+
+// The largest finite number of a floating dtype, or of a complex dtype's parts.
+constexpr double highest_finite(DType dtype) {
+  switch (real_of(dtype)) {
+    case DType::Half:
+      return 65504;
+    case DType::BFloat16:
+      return 0x1.FEp127;
+    case DType::Float:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 

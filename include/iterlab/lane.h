@@ -29,7 +29,7 @@ using scalar_of = typename V::value_type;
 template <class V, class X>
 ITERLAB_FN V constant(X x) {
   using T = scalar_of<V>;
-  if constexpr (is_complex_v<T> && !is_complex_v<X>) {
+  if constexpr (is_complex_v<T>) {
     return V(T(static_cast<typename T::value_type>(x)));
   } else {
     return V(static_cast<T>(x));

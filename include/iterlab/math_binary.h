@@ -2,7 +2,7 @@
 // engine/cpu/vec_binary.h has the same names for SIMD vectors.
 #pragma once
 
-#include "iterlab/math.h"
+#include "iterlab/math_elementary.h"
 
 #include <cmath>
 #include <limits>
@@ -39,28 +39,6 @@ template <class V>
 inline constexpr bool complex_valued = is_complex_v<scalar_of<V>>;
 
 ITERLAB_FN bool differ(bool a, bool b) { return a != b; }
-
-// Elementary functions of one argument. Complex ones are found beside c10::complex.
-#define ITERLAB_ELEMENTARY(name)          \
-  template <class T>                      \
-  ITERLAB_FN Lane<T> name(Lane<T> x) {    \
-    using std::name;                      \
-    return static_cast<T>(name(x.value)); \
-  }
-ITERLAB_ELEMENTARY(floor)
-ITERLAB_ELEMENTARY(trunc)
-ITERLAB_ELEMENTARY(sqrt)
-ITERLAB_ELEMENTARY(log)
-ITERLAB_ELEMENTARY(log1p)
-ITERLAB_ELEMENTARY(exp2)
-#undef ITERLAB_ELEMENTARY
-
-// The magnitude, a real number as a T.
-template <class T>
-ITERLAB_FN Lane<T> abs(Lane<T> x) {
-  using std::abs;
-  return static_cast<T>(abs(x.value));
-}
 
 // Whether the magnitude of a number is below a limit.
 template <class T>

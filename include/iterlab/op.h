@@ -14,12 +14,13 @@ namespace iterlab {
 // How the result dtype follows from the common dtype of the promoted inputs (torch's promotion
 // kinds).
 enum class Promotion : uint8_t {
-  Default,        // result = common dtype
-  IntToFloat,     // integers and bool compute and return the default dtype
-  FloatToBool,    // computes as IntToFloat, returns bool
-  AlwaysBool,     // computes in the common dtype, returns bool
-  ComplexToReal,  // computes in the common dtype, returns its real dtype
-  ToArgument,     // returns the dtype that an argument names (a cast)
+  Default,                  // result = common dtype
+  IntToFloat,               // integers and bool compute and return the default dtype
+  FloatToBool,              // computes as IntToFloat, returns bool
+  AlwaysBool,               // computes in the common dtype, returns bool
+  ComplexToReal,            // computes in the common dtype, returns its real dtype
+  ToArgument,               // returns the dtype that an argument names (a cast)
+  IntToFloatComplexToReal,  // IntToFloat and ComplexToReal
 };
 
 // How a parameter that is not a tensor is declared in the schema, checked, and given to the
@@ -97,6 +98,9 @@ struct InputFacts {
 
 // Null where the inputs will do, else what was expected of them.
 using InputCheck = const char* (*)(const InputFacts* inputs);
+// A definition's own check of its parameters, in the order of the functor: null where they will do,
+// else what was expected of them.
+using ParameterCheck = const char* (*)(const Number* parameters, DType common_dtype);
 
 // Which schemas an operator gets.
 enum Variants : uint8_t {
@@ -150,6 +154,7 @@ struct OpInfo {
   InputCheck refuses;     // null, or the definition's own check
   int num_parameters;
   std::array<Parameter, kMaxParameters> parameters;
+  ParameterCheck refuses_parameters;  // null, or the definition's own check
   Promotion promotion;
   DTypeSet dtypes;         // common dtypes that the operator computes
   int rounding_parameter;  // a Choice that, unless it is the first one, makes the promotion Default
@@ -163,7 +168,7 @@ struct OpInfo {
   bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
                            // or those of a memory format argument
   AutocastPolicy autocast;
-  double cost;      // work per element relative to an add; weighs the grain of parallel work
+  double cost;  // work per element relative to an add; weighs the grain of parallel work
 };
 
 // The type that a reduction of elements of `dtype` collects in.
@@ -191,11 +196,13 @@ struct Elementwise {
   static constexpr InputCheck refuses = nullptr;
   static constexpr std::array<Parameter, 0> parameters{};
   static constexpr Promotion promotion = Promotion::Default;
+  static constexpr ParameterCheck refuses_parameters = nullptr;
   static constexpr DTypeSet dtypes = kAllButFloat8;
   static constexpr int rounding_parameter = -1;
   static constexpr DTypeSet rounded_dtypes{};
   static constexpr Extra extra = Extra::None;
-  static constexpr bool simd = true;  // false: a loop over Lane<T> for floating types too
+  static constexpr bool simd = true;          // false: a loop over Lane<T> for floating types too
+  static constexpr bool complex_simd = true;  // false: a loop over Lane<T> for complex types
   static constexpr Accumulate accumulate = Accumulate::Native;
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
@@ -228,6 +235,7 @@ constexpr OpInfo info_of() {
               .refuses = nullptr,
               .num_parameters = static_cast<int>(Op::parameters.size()),
               .parameters = {},
+              .refuses_parameters = nullptr,
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
               .rounding_parameter = -1,
@@ -248,6 +256,7 @@ constexpr OpInfo info_of() {
     info.refuses = Op::refuses;
     info.rounding_parameter = Op::rounding_parameter;
     info.rounded_dtypes = Op::rounded_dtypes;
+    info.refuses_parameters = Op::refuses_parameters;
     info.extra = Op::extra;
     info.preserves_strides = Op::preserves_strides;
   }
