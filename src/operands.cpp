@@ -196,6 +196,9 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
 
 Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
   if (op.extra == Extra::DType) return Number::of(static_cast<int64_t>(common_dtype));
+  const at::Tensor& first = *arguments.tensors[0];
+  const bool base_one = first.unsafeGetTensorImpl()->is_wrapped_number() && first.item().equal(1);
+  if (base_one) return Number::of(int64_t{0});  // 1 to any power is any number to the power 0
   const at::Tensor& last = *arguments.tensors[arguments.num_tensors - 1];
   if (!last.unsafeGetTensorImpl()->is_wrapped_number()) return Number::none();
   return as_number(last.item());

@@ -76,12 +76,24 @@ enum class Extra : uint8_t {
 
 // Exponents that are computed without the power function, as ATen does, where they are numbers. The
 // same for all lanes.
-enum class Power : uint8_t { Other, Square, Cube, Root, InverseRoot, Inverse, InverseSquare };
+enum class Power : uint8_t {
+  Other,
+  One,
+  Same,
+  Square,
+  Cube,
+  Root,
+  InverseRoot,
+  Inverse,
+  InverseSquare,
+};
 
 inline Power power_of(const Number& exponent) {
   if (exponent.is_none() || exponent.imag != 0) return Power::Other;
   const double value = exponent.to<double>();
-  return value == 2      ? Power::Square
+  return value == 0      ? Power::One
+         : value == 1    ? Power::Same
+         : value == 2    ? Power::Square
          : value == 3    ? Power::Cube
          : value == 0.5  ? Power::Root
          : value == -0.5 ? Power::InverseRoot
