@@ -1,6 +1,5 @@
 // The kernel table of one capability: what its shared library exports.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/reduce_kernels.h"
 #include "iterlab/ops.h"
 
 #define ITERLAB_STRING_(x) #x
@@ -19,6 +18,7 @@ void append_binary_math_kernels(const ElementwiseKernels**& next);
 void append_integer_kernels(const ElementwiseKernels**& next);
 void append_comparison_kernels(const ElementwiseKernels**& next);
 void append_ternary_kernels(const ElementwiseKernels**& next);
+void append_reduce_kernels(const ReduceKernels**& next);
 }  // namespace CPU_CAPABILITY
 
 namespace {
@@ -38,7 +38,7 @@ KernelTable make_table() {
   append_ternary_kernels(next);
   append_kernels(ops::DataOps{}, next);
   const ReduceKernels** next_reduce = reduce;
-  append_reduce_kernels(ops::ReduceOps{}, next_reduce);
+  append_reduce_kernels(next_reduce);
   return {ITERLAB_STRING(CPU_CAPABILITY), stage_kernels(), elementwise, reduce};
 }
 

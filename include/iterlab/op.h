@@ -2,9 +2,9 @@
 // that supply defaults.
 #pragma once
 
-#include "iterlab/dtype.h"
 #include "iterlab/number.h"
 #include "iterlab/promote.h"
+#include "iterlab/reduce_facts.h"
 
 #include <array>
 #include <string_view>
@@ -138,12 +138,6 @@ struct AutocastPolicy {
 
 enum class OpKind : uint8_t { Elementwise, Reduction };
 
-// What dtype a reduction collects and returns by default.
-enum class Accumulate : uint8_t {
-  Sum,     // integers and bool in int64, half types in float; integers return int64
-  Native,  // the dtype itself (min, max)
-};
-
 // Everything that is known of an operator apart from its formula. Plain data: the planner, the
 // dispatcher registration, the documentation, the tests and the benchmarks read it, none of them
 // knows an operator by name.
@@ -173,7 +167,7 @@ struct OpInfo {
                            // and the common dtypes these; -1: none
   DTypeSet rounded_dtypes;
   Extra extra;
-  Accumulate accumulate;  // of reductions
+  ReduceFacts reduction;
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
@@ -182,14 +176,6 @@ struct OpInfo {
   AutocastPolicy autocast;
   double cost;  // work per element relative to an add; weighs the grain of parallel work
 };
-
-// The type that a reduction of elements of `dtype` collects in.
-constexpr DType accumulate_dtype(Accumulate accumulate, DType dtype) {
-  if (accumulate == Accumulate::Sum && is_integral(dtype, true)) {
-    return DType::Long;
-  }
-  return compute_dtype(dtype);
-}
 
 // Base of elementwise operators with N tensor inputs. A definition derives from Unary, Binary or
 // Ternary, states what differs from the defaults below, and has a `template <class V> V
@@ -215,7 +201,6 @@ struct Elementwise {
   static constexpr Extra extra = Extra::None;
   static constexpr bool simd = true;          // false: a loop over Lane<T> for floating types too
   static constexpr bool complex_simd = true;  // false: a loop over Lane<T> for complex types
-  static constexpr Accumulate accumulate = Accumulate::Native;
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
   static constexpr bool preserves_strides = false;
@@ -253,7 +238,7 @@ constexpr OpInfo info_of() {
               .rounding_parameter = -1,
               .rounded_dtypes = {},
               .extra = Extra::None,
-              .accumulate = Op::accumulate,
+              .reduction = {},
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
               .preserves_strides = false,
@@ -261,6 +246,7 @@ constexpr OpInfo info_of() {
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
   if constexpr (requires { Op::autocast; }) info.autocast = Op::autocast;
+  if constexpr (requires { Op::facts; }) info.reduction = Op::facts;
   if constexpr (Op::kind == OpKind::Elementwise) {
     info.number_inputs = Op::number_inputs;
     info.unread_inputs = Op::unread_inputs;
