@@ -132,10 +132,11 @@ void ElementwiseGrad::finish(const Tensor& result) {
     } else {
       ag::set_history(result, node_);
     }
-    if (derivative_->saves_result)
-      node_->result = ag::SavedVariable(result, /*is_output=*/true, in_place_);
   }
   if (has_tangents_ && differentiable) set_tangent(result);
+  // After the tangent is set: what is saved keeps it, for forward mode over reverse mode.
+  if (node_ && differentiable && derivative_->saves_result)
+    node_->result = ag::SavedVariable(result, /*is_output=*/true, in_place_);
 }
 
 // Note [One formula for both modes]

@@ -64,9 +64,15 @@ enum class Extra : uint8_t {
   DType,  // the common dtype, an int64_t: for what depends on the width that results are kept in
 };
 
-// A definition's own check of its parameters, in the order of the functor: null where they will do,
-// else what was expected of them.
-using ParameterCheck = const char* (*)(const Number* parameters, DType common_dtype);
+// What a definition's own check of its parameters says: what was expected of them, or null where
+// they will do.
+struct Refusal {
+  const char* expected = nullptr;
+  bool not_implemented = false;  // which exception it is: NotImplementedError, or RuntimeError
+};
+
+// `parameters`: in the order of the functor.
+using ParameterCheck = Refusal (*)(const Number* parameters, DType common_dtype);
 
 // Which schemas an operator gets.
 enum Variants : uint8_t {
