@@ -151,8 +151,12 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     }
   }
   if (op.refuses_parameters == nullptr) return;
-  if (const char* const expected = op.refuses_parameters(arguments.parameters, common_dtype))
-    refuse(std::string("expected ") + expected);
+  const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
+  if (refusal.expected != nullptr) {
+    throw PlanError(
+        refusal.not_implemented ? PlanError::Kind::NotImplemented : PlanError::Kind::Runtime, op,
+        std::string("expected ") + refusal.expected);
+  }
 }
 
 namespace {

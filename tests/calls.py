@@ -39,7 +39,7 @@ def ulps(entry: OpEntry, dtype: torch.dtype = torch.float32) -> int:
     """
     if dtype.is_complex and entry.promotion != "to_argument":
         return DEFAULT_ULPS
-    exact = "int64" in entry.dtypes and entry.promotion != "int_to_float"
+    exact = "int64" in entry.dtypes and not entry.promotion.startswith("int_to_float")
     return ULPS.get(entry.name, 0 if exact else DEFAULT_ULPS)
 
 
@@ -79,7 +79,7 @@ def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:
 def input_dtypes(entry: OpEntry) -> list[torch.dtype]:
     """Dtypes that promoted inputs may have."""
     dtypes = [samples.dtype_of(name) for name in entry.dtypes]
-    if entry.promotion == "int_to_float":
+    if entry.promotion.startswith("int_to_float"):
         dtypes += [d for d in (torch.bool, *samples.INTEGERS) if d not in dtypes]
     return dtypes
 
@@ -180,11 +180,11 @@ def result_dtype(
     if entry.promotion == "to_argument":
         return parameters["dtype"]  # type: ignore[no-any-return]
     common = common_dtype(promoted(entry, operands))
-    if entry.promotion == "int_to_float" and samples.is_integral(common):
+    if entry.promotion.startswith("int_to_float") and samples.is_integral(common):
         return torch.get_default_dtype()
     if entry.promotion == "always_bool":
         return torch.bool
-    if entry.promotion == "complex_to_real":
+    if entry.promotion.endswith("complex_to_real"):
         return samples.REAL_OF.get(common, common)
     return common
 

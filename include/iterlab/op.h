@@ -110,9 +110,16 @@ struct InputFacts {
 
 // Null where the inputs will do, else what was expected of them.
 using InputCheck = const char* (*)(const InputFacts* inputs);
-// A definition's own check of its parameters, in the order of the functor: null where they will do,
-// else what was expected of them.
-using ParameterCheck = const char* (*)(const Number* parameters, DType common_dtype);
+
+// What a definition's own check of its parameters says: what was expected of them, or null where
+// they will do.
+struct Refusal {
+  const char* expected = nullptr;
+  bool not_implemented = false;  // which exception it is: NotImplementedError, or RuntimeError
+};
+
+// `parameters`: in the order of the functor.
+using ParameterCheck = Refusal (*)(const Number* parameters, DType common_dtype);
 
 // Which schemas an operator gets.
 enum Variants : uint8_t {
