@@ -241,3 +241,38 @@ def test_out_and_in_place(name: str) -> None:
             calls.assert_bitwise(target, want.to(first), (name, first, second))
         elif isinstance(expected, Exception) and first == second:
             assert isinstance(got, type(expected)), (name, first, got, expected)
+
+
+@pytest.mark.parametrize("name", [*DIVISION, "div"])
+def test_integer_division_by_zero_raises(name: str) -> None:
+    """Never a trap that ends the process; from many threads too."""
+    more = {"rounding_mode": "trunc"} if name == "div" else {}
+    for dtype, count in itertools.product(samples.INTEGERS, (1, 100_000)):
+        a, b = torch.ones(count).to(dtype), torch.ones(count).to(dtype)
+        b[count // 2] = 0
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            getattr(ops, name)(a, b, **more)
+
+
+def test_lowest_number_divided_by_minus_one_wraps() -> None:
+    """ATen's process ends here."""
+    for dtype in samples.SIGNED:
+        low = torch.full((9,), torch.iinfo(dtype).min, dtype=dtype)
+        minus, zero = torch.full_like(low, -1), torch.zeros_like(low)
+        assert torch.equal(ops.floor_divide(low, minus), low)
+        assert torch.equal(ops.div(low, minus, rounding_mode="trunc"), low)
+        assert torch.equal(ops.remainder(low, minus), zero)
+        assert torch.equal(ops.fmod(low, minus), zero)
+        assert torch.equal(ops.lcm(low, minus), low)
+
+
+@pytest.mark.parametrize("mode", ["trunc", "floor"])
+def test_rounding_modes(mode: str) -> None:
+    for dtype in (*samples.SIGNED, torch.uint8, torch.float32, torch.float64):
+        a, b = values(dtype, 60, 1), without_traps("div_floor", None, values(dtype, 60, 2))
+        got, want = ops.div(a, b, rounding_mode=mode), torch.div(a, b, rounding_mode=mode)
+        if mode == "floor":
+            want = without_faulty_nans("floor_divide", got, want, [a, b])
+        calls.assert_close(got, want, 0, (dtype, mode))
+    with pytest.raises(RuntimeError, match="rounding_mode"):
+        ops.div(a, b, rounding_mode="up")
