@@ -114,7 +114,6 @@ const Derivative derivatives[] = {
                                                           : zero(grad, saved);
                 }},
      .saves_inputs = 0b11},
-    {.op = "floor_divide", .inputs = {undefined, undefined}},
     {.op = "remainder",
      .inputs = {pass,
                 [](const Tensor& grad, const Saved& saved) {
@@ -164,7 +163,6 @@ const Derivative derivatives[] = {
                 zero},
      .saves_inputs = 0b01,
      .saves_result = true},
-    {.op = "nextafter", .inputs = {undefined, undefined}},
     {.op = "maximum",
      .inputs = {[](const Tensor& grad, const Saved& saved) {
                   return split_ties(grad, saved, saved.inputs[0] < saved.inputs[1]);
@@ -237,7 +235,6 @@ const Derivative derivatives[] = {
                   return grad * -x * at::special_zeta(x + 1., saved.inputs[1]);
                 }},
      .saves_inputs = 0b11},
-    {.op = "heaviside", .inputs = {undefined, undefined}},
     {.op = "igamma",
      .inputs = {undefined, gamma_density},
      .saves_inputs = 0b11},

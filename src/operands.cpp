@@ -151,8 +151,12 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     }
   }
   if (op.refuses_parameters == nullptr) return;
-  if (const char* const expected = op.refuses_parameters(arguments.parameters, common_dtype))
-    refuse(std::string("expected ") + expected);
+  const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
+  if (refusal.expected != nullptr) {
+    throw PlanError(
+        refusal.not_implemented ? PlanError::Kind::NotImplemented : PlanError::Kind::Runtime, op,
+        std::string("expected ") + refusal.expected);
+  }
 }
 
 namespace {
@@ -196,6 +200,9 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
 
 Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
   if (op.extra == Extra::DType) return Number::of(static_cast<int64_t>(common_dtype));
+  const at::Tensor& first = *arguments.tensors[0];
+  const bool base_one = first.unsafeGetTensorImpl()->is_wrapped_number() && first.item().equal(1);
+  if (base_one) return Number::of(int64_t{0});  // 1 to any power is any number to the power 0
   const at::Tensor& last = *arguments.tensors[arguments.num_tensors - 1];
   if (!last.unsafeGetTensorImpl()->is_wrapped_number()) return Number::none();
   return as_number(last.item());

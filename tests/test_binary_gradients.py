@@ -1,4 +1,4 @@
-"""Derivatives of the operators with two and three operands: gradcheck, forward mode, second order, ties."""
+"""Derivatives of binary and ternary operators: reverse, forward and second order, ties."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ import pytest
 import torch
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
-import iterlab
-
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 ops = torch.ops.iterlab
 SMOOTH = ["add", "sub", "rsub", "mul", "true_divide", "div", "pow", "float_power", "atan2", "hypot"]
 SMOOTH += ["copysign", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "xlogy"]
 SMOOTH += ["special_xlog1py", "remainder", "fmod", "clamp_min", "clamp_max", "ldexp"]
 TERNARY = ["lerp", "addcmul", "addcdiv", "clamp_between", "clamp"]
-COMPLEX = ["add", "sub", "rsub", "mul", "true_divide", "div", "pow", "lerp", "addcmul", "addcdiv", "ldexp"]
+COMPLEX = [
+    "add",
+    "sub",
+    "rsub",
+    "mul",
+    "true_divide",
+    "div",
+    "pow",
+    "lerp",
+    "addcmul",
+    "addcdiv",
+    "ldexp",
+]
 COMPLEX += ["float_power", "logaddexp"]
 
 
@@ -26,7 +36,9 @@ def operands(name: str, dtype: torch.dtype) -> list[torch.Tensor]:
     count = 3 if name in TERNARY else 2
     torch.manual_seed(3)
     shapes = [(3, 1, 2), (4, 1), (3, 4, 2)]
-    drawn = [0.3 + torch.rand(shapes[i], dtype=dtype) * (1.3 if i == 0 else 1) for i in range(count)]
+    drawn = [
+        0.3 + torch.rand(shapes[i], dtype=dtype) * (1.3 if i == 0 else 1) for i in range(count)
+    ]
     return [x.requires_grad_() for x in drawn]
 
 
@@ -49,18 +61,18 @@ def test_complex(name: str) -> None:
 def test_numbers(name: str) -> None:
     x, *rest = operands(name, torch.float64)
     for number in (2, 0.7):
-        check(lambda t: getattr(ops, name)(t, *rest[1:], number), [x])
+        check(lambda t, number=number: getattr(ops, name)(t, *rest[1:], number), [x])
         if name not in TERNARY:
-            check(lambda t: getattr(ops, name)(number, t), [x])
+            check(lambda t, number=number: getattr(ops, name)(number, t), [x])
 
 
 def test_parameters() -> None:
     a, b = operands("add", torch.float64)
     c = operands("lerp", torch.float64)[2]
     for name in ("add", "sub", "rsub"):
-        check(lambda x, y: getattr(ops, name)(x, y, alpha=2.5), [a, b])
+        check(lambda x, y, name=name: getattr(ops, name)(x, y, alpha=2.5), [a, b])
     for name in ("addcmul", "addcdiv"):
-        check(lambda x, y, z: getattr(ops, name)(x, y, z, value=2.5), [a, b, c])
+        check(lambda x, y, z, name=name: getattr(ops, name)(x, y, z, value=2.5), [a, b, c])
     mask = torch.rand(3, 4, 2) > 0.5
     check(lambda x, y: ops.where(mask, x, y), [a, b])
     check(lambda x: ops.masked_fill(x, mask, 2.0), [a])
@@ -79,13 +91,15 @@ def test_parameters() -> None:
 @pytest.mark.parametrize("name", ["special_zeta", "igamma", "igammac"])
 def test_second_operand_alone(name: str) -> None:
     a, b = operands(name, torch.float64)
-    a = (a.detach() + 1.5)
+    a = a.detach() + 1.5
     assert gradcheck(lambda y: getattr(ops, name)(a, y), [b], check_forward_ad=True)
     with pytest.raises(NotImplementedError):
         getattr(ops, name)(a.requires_grad_(), b).sum().backward()
 
 
-@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "xlogy", "pow", "hypot", "atan2"])
+@pytest.mark.parametrize(
+    "name", ["maximum", "minimum", "fmax", "fmin", "xlogy", "pow", "hypot", "atan2"]
+)
 def test_gradients_at_edges_are_torchs(name: str) -> None:
     edge = [0.0, 1.0, -1.0, 2.0, float("nan"), float("inf"), 0.5]
     grid = torch.tensor([(x, y) for x in edge for y in edge], dtype=torch.float64)
@@ -117,7 +131,10 @@ def test_in_place_gradients_and_tangents() -> None:
     a, b = operands("mul", torch.float64)
     wide = a.expand(3, 4, 2)
     for name in ("mul", "true_divide", "pow", "maximum", "fmod", "copysign"):
-        check(lambda x, y: getattr(ops, name + "_")(x * 1, y), [wide.detach().clone().requires_grad_(), b])
+        check(
+            lambda x, y, name=name: getattr(ops, name + "_")(x * 1, y),
+            [wide.detach().clone().requires_grad_(), b],
+        )
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(torch.ones(3), torch.full((3,), 5.0))
         ops.fill_(dual, 2.0)

@@ -60,9 +60,9 @@ template <class T>
 ITERLAB_FN Vec<T> fmod(const Vec<T>& a, const Vec<T>& b) {
   const Vec<T> remainder = a.fmod(b), zero(T(0));
   const VecMask<T> numbers = both(eq(a - a, zero), both(eq(b, b), ne(b, zero)));
-  const int fine = as_value<Vec<T>>(both(isnan(remainder), numbers)).zero_mask();
-  if (fine == (1 << Vec<T>::size()) - 1) return remainder;
-  return by_lane(a, b, [](T x, T y) { return std::fmod(x, y); });
+  const VecMask<T> lost = both(isnan(remainder), numbers);
+  if (as_value<Vec<T>>(lost).zero_mask() == (1 << Vec<T>::size()) - 1) return remainder;
+  return select(lost, by_lane(a, b, [](T x, T y) { return std::fmod(x, y); }), remainder);
 }
 template <class T>
 ITERLAB_FN Vec<T> atan2(const Vec<T>& a, const Vec<T>& b) {

@@ -30,8 +30,6 @@ ITERLAB_VEC(atan)
 ITERLAB_VEC(sinh)
 ITERLAB_VEC(cosh)
 ITERLAB_VEC(tanh)
-ITERLAB_VEC(asinh)
-ITERLAB_VEC(acosh)
 ITERLAB_VEC(atanh)
 ITERLAB_VEC(erf)
 ITERLAB_VEC(erfc)
@@ -52,6 +50,26 @@ ITERLAB_FN Vec<float> erf(const Vec<float>& x) { return Sleef_erff16_u10(x); }
 #elif defined(CPU_CAPABILITY_AVX2)
 ITERLAB_FN Vec<float> erf(const Vec<float>& x) { return Sleef_erff8_u10(x); }
 #endif
+
+// SLEEF's asinh and acosh overflow beyond the square root of the largest number. Where |x| is
+// large, both are log(2 |x|), to all digits.
+inline constexpr double kLargeInHyperbolic = 1e10;
+
+template <class T>
+ITERLAB_FN Vec<T> log_of_twice(const Vec<T>& x) {
+  return x.log() + Vec<T>(static_cast<T>(std::numbers::ln2));
+}
+template <class T>
+ITERLAB_FN Vec<T> asinh(const Vec<T>& x) {
+  const Vec<T> magnitude = x.abs();
+  const VecMask<T> large = gt(magnitude, Vec<T>(static_cast<T>(kLargeInHyperbolic)));
+  return select(large, log_of_twice(magnitude).copysign(x), x.asinh());
+}
+template <class T>
+ITERLAB_FN Vec<T> acosh(const Vec<T>& x) {
+  const VecMask<T> large = gt(x, Vec<T>(static_cast<T>(kLargeInHyperbolic)));
+  return select(large, log_of_twice(x), x.acosh());
+}
 
 template <class T>
 ITERLAB_FN VecMask<T> signbit(const Vec<T>& x) {

@@ -154,9 +154,11 @@ ITERLAB_FN Lane<T> pow(Lane<T> base, Lane<T> exponent) {
 template <class T>
 ITERLAB_FN Lane<T> scale_by_power_of_two(Lane<T> x, Lane<T> exponent) {
   if constexpr (!is_complex_v<T>) {
-    const T limit = T(1 << 20);
-    if (exponent.value == std::trunc(exponent.value) && std::abs(exponent.value) < limit)
-      return std::ldexp(x.value, static_cast<int>(exponent.value));
+    const T limit = T(1 << 20), power = exponent.value;
+    if (power == std::trunc(power) && power - power == 0) {
+      const T within = power < -limit ? -limit : power > limit ? limit : power;
+      return std::ldexp(x.value, static_cast<int>(within));
+    }
   }
   return x * pow(Lane<T>(T(2)), exponent);
 }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace iterlab::math {
 
@@ -20,7 +21,6 @@ namespace iterlab::math {
 ITERLAB_ELEMENTARY(exp)
 ITERLAB_ELEMENTARY(expm1)
 ITERLAB_ELEMENTARY(log)
-ITERLAB_ELEMENTARY(log2)
 ITERLAB_ELEMENTARY(log10)
 ITERLAB_ELEMENTARY(log1p)
 ITERLAB_ELEMENTARY(sqrt)
@@ -57,13 +57,23 @@ ITERLAB_ROUNDING(trunc, trunc)
 ITERLAB_ROUNDING(round, nearbyint)  // half to even
 #undef ITERLAB_ROUNDING
 
+// To base 2, complex numbers are scaled in each part, as in ATen: infinities stay in theirs.
 template <class T>
 ITERLAB_FN Lane<T> exp2(Lane<T> x) {
   if constexpr (is_complex_v<T>) {
-    constexpr double kLn2 = 0.693147180559945309417;
-    return exp(x * Lane<T>(static_cast<typename T::value_type>(kLn2)));
+    using Real = typename T::value_type;
+    return exp(Lane<T>(x.value * static_cast<Real>(std::numbers::ln2)));
   } else {
     return std::exp2(x.value);
+  }
+}
+template <class T>
+ITERLAB_FN Lane<T> log2(Lane<T> x) {
+  if constexpr (is_complex_v<T>) {
+    using Real = typename T::value_type;
+    return log(x).value / static_cast<Real>(std::numbers::ln2);
+  } else {
+    return std::log2(x.value);
   }
 }
 

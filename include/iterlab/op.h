@@ -76,12 +76,24 @@ enum class Extra : uint8_t {
 
 // Exponents that are computed without the power function, as ATen does, where they are numbers. The
 // same for all lanes.
-enum class Power : uint8_t { Other, Square, Cube, Root, InverseRoot, Inverse, InverseSquare };
+enum class Power : uint8_t {
+  Other,
+  One,
+  Same,
+  Square,
+  Cube,
+  Root,
+  InverseRoot,
+  Inverse,
+  InverseSquare,
+};
 
 inline Power power_of(const Number& exponent) {
   if (exponent.is_none() || exponent.imag != 0) return Power::Other;
   const double value = exponent.to<double>();
-  return value == 2      ? Power::Square
+  return value == 0      ? Power::One
+         : value == 1    ? Power::Same
+         : value == 2    ? Power::Square
          : value == 3    ? Power::Cube
          : value == 0.5  ? Power::Root
          : value == -0.5 ? Power::InverseRoot
@@ -98,9 +110,16 @@ struct InputFacts {
 
 // Null where the inputs will do, else what was expected of them.
 using InputCheck = const char* (*)(const InputFacts* inputs);
-// A definition's own check of its parameters, in the order of the functor: null where they will do,
-// else what was expected of them.
-using ParameterCheck = const char* (*)(const Number* parameters, DType common_dtype);
+
+// What a definition's own check of its parameters says: what was expected of them, or null where
+// they will do.
+struct Refusal {
+  const char* expected = nullptr;
+  bool not_implemented = false;  // which exception it is: NotImplementedError, or RuntimeError
+};
+
+// `parameters`: in the order of the functor.
+using ParameterCheck = Refusal (*)(const Number* parameters, DType common_dtype);
 
 // Which schemas an operator gets.
 enum Variants : uint8_t {

@@ -36,6 +36,7 @@ _PROMOTION = {
     "always_bool": "bool",
     "complex_to_real": "common dtype; complex: its real dtype",
     "to_argument": "the dtype argument",
+    "int_to_float_complex_to_real": "integers: the default dtype; complex: its real dtype",
 }
 
 

@@ -20,11 +20,11 @@ ITERLAB_FN V bounded(V x, V low, V high) {
   return math::select(math::gt(above, high), high, above);
 }
 
-inline constexpr auto bounds_are_in_order = [](const Number* parameters,
-                                               DType dtype) -> const char* {
+inline constexpr ParameterCheck bounds_are_in_order = [](const Number* parameters, DType dtype) {
   const double low = parameters[0].to<double>(), high = parameters[1].to<double>();
-  if (low > high) return "min_val not above max_val";
-  return dtype == DType::Byte && (low < 0 || high < 0) ? "no negative bounds for uint8" : nullptr;
+  if (low > high) return Refusal{"min_val not above max_val"};
+  return Refusal{dtype == DType::Byte && (low < 0 || high < 0) ? "no negative bounds for uint8"
+                                                               : nullptr};
 };
 
 struct Relu : Activation {
@@ -44,6 +44,7 @@ struct Relu6 : Activation {
   static constexpr auto torch_name = "nn.functional.relu6";
   static constexpr auto doc = "input bounded by 0 and 6.";
   static constexpr auto dtypes = kSigned | DTypeSet{DType::Byte} | kFloating;
+  static constexpr double cost = 1.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return bounded(input, constant<V>(0), constant<V>(6));
@@ -59,6 +60,7 @@ struct Hardtanh : Activation {
       Parameter{.name = "max_val", .kind = ParameterKind::Scalar, .default_value = "1"}};
   static constexpr auto dtypes = kSigned | DTypeSet{DType::Byte} | kFloating;
   static constexpr ParameterCheck refuses_parameters = bounds_are_in_order;
+  static constexpr double cost = 1.5;
   template <class V>
   ITERLAB_FN V operator()(V input, V min_val, V max_val) const {
     return bounded(input, min_val, max_val);
@@ -121,7 +123,7 @@ struct Elu : Activation {
       Parameter{.name = "alpha", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "scale", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "input_scale", .kind = ParameterKind::Scalar, .default_value = "1"}};
-  static constexpr double cost = 8;
+  static constexpr double cost = 10;
   template <class V>
   ITERLAB_FN V operator()(V input, V alpha, V scale, V input_scale) const {
     return elu_of(input, alpha, scale, input_scale);
@@ -133,7 +135,7 @@ struct Selu : Activation {
   static constexpr auto torch_name = "nn.functional.selu";
   static constexpr auto doc =
       "elu with the alpha and scale of self-normalizing networks (Klambauer et al. 2017).";
-  static constexpr double cost = 8;
+  static constexpr double cost = 10;
   static constexpr double kAlpha = 1.6732632423543772848170429916717;
   static constexpr double kScale = 1.0507009873554804934193349852946;
   template <class V>
@@ -148,10 +150,9 @@ struct Celu : Activation {
   static constexpr auto doc = "input where not negative, alpha * expm1(input / alpha) elsewhere.";
   static constexpr std::array parameters{
       Parameter{.name = "alpha", .kind = ParameterKind::Scalar, .default_value = "1"}};
-  static constexpr double cost = 8;
+  static constexpr double cost = 10;
   static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType) {
-    return parameters[0].to<double>() == 0 ? "alpha other than 0"
-                                           : static_cast<const char*>(nullptr);
+    return Refusal{parameters[0].to<double>() == 0 ? "alpha other than 0" : nullptr};
   };
   template <class V>
   ITERLAB_FN V operator()(V input, V alpha) const {
@@ -170,7 +171,7 @@ struct Gelu : Activation {
                                                    .keyword_only = true,
                                                    .choices = {"none", "tanh"},
                                                    .num_choices = 2}};
-  static constexpr double cost = 12;
+  static constexpr double cost = 11;
   static constexpr double kBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
   static constexpr double kKappa = 0.044715;
   template <class V>
@@ -188,7 +189,7 @@ struct Silu : Activation {
   static constexpr auto name = "silu";
   static constexpr auto torch_name = "nn.functional.silu";
   static constexpr auto doc = "input * sigmoid(input).";
-  static constexpr double cost = 6;
+  static constexpr double cost = 4;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
   template <class V>
@@ -201,7 +202,7 @@ struct Mish : Activation {
   static constexpr auto name = "mish";
   static constexpr auto torch_name = "nn.functional.mish";
   static constexpr auto doc = "input * tanh(softplus(input)).";
-  static constexpr double cost = 16;
+  static constexpr double cost = 30;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return input * math::tanh(math::log1p(math::exp(input)));
@@ -216,7 +217,7 @@ struct Softplus : Activation {
   static constexpr std::array parameters{
       Parameter{.name = "beta", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "threshold", .kind = ParameterKind::Scalar, .default_value = "20"}};
-  static constexpr double cost = 10;
+  static constexpr double cost = 12;
   template <class V>
   ITERLAB_FN V operator()(V input, V beta, V threshold) const {
     const V scaled = input * beta;
@@ -228,7 +229,7 @@ struct Softsign : Activation {
   static constexpr auto name = "softsign";
   static constexpr auto torch_name = "nn.functional.softsign";
   static constexpr auto doc = "input / (1 + |input|).";
-  static constexpr double cost = 2;
+  static constexpr double cost = 1.5;
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
@@ -242,7 +243,7 @@ struct Logsigmoid : Activation {
   static constexpr auto name = "logsigmoid";
   static constexpr auto torch_name = "nn.functional.logsigmoid";
   static constexpr auto doc = "log(sigmoid(input)), exact in both tails.";
-  static constexpr double cost = 10;
+  static constexpr double cost = 12;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     const V zero = constant<V>(0);
@@ -255,6 +256,7 @@ struct Hardsigmoid : Activation {
   static constexpr auto name = "hardsigmoid";
   static constexpr auto torch_name = "nn.functional.hardsigmoid";
   static constexpr auto doc = "input + 3 bounded by 0 and 6, divided by 6.";
+  static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     const V six = constant<V>(6);
@@ -266,6 +268,7 @@ struct Hardswish : Activation {
   static constexpr auto name = "hardswish";
   static constexpr auto torch_name = "nn.functional.hardswish";
   static constexpr auto doc = "input * hardsigmoid(input).";
+  static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     const V six = constant<V>(6);
@@ -293,15 +296,14 @@ struct Softshrink : Activation {
   static constexpr std::array parameters{
       Parameter{.name = "lambd", .kind = ParameterKind::Scalar, .default_value = "0.5"}};
   static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType) {
-    return parameters[0].to<double>() < 0 ? "lambd of at least 0"
-                                          : static_cast<const char*>(nullptr);
+    return Refusal{parameters[0].to<double>() < 0 ? "lambd of at least 0" : nullptr};
   };
   template <class V>
   ITERLAB_FN V operator()(V input, V lambd) const {
     const V below = math::neg(lambd);
     const V shrunk = math::select(math::gt(input, lambd), input - lambd, input + lambd);
     const auto inside = math::both(math::ge(input, below), math::le(input, lambd));
-    return math::select(inside, constant<V>(0), shrunk);
+    return math::select(inside, input * constant<V>(0), shrunk);  // keeps the sign of zero
   }
 };
 
@@ -309,7 +311,7 @@ struct Tanhshrink : Activation {
   static constexpr auto name = "tanhshrink";
   static constexpr auto torch_name = "nn.functional.tanhshrink";
   static constexpr auto doc = "input - tanh(input).";
-  static constexpr double cost = 10;
+  static constexpr double cost = 13;
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;

@@ -21,7 +21,7 @@ struct SiluBackward : Backward {
   static constexpr auto name = "silu_backward";
   static constexpr auto torch_name = "ops.aten.silu_backward";
   static constexpr auto doc = "The gradient of the input of silu, given that of its output.";
-  static constexpr double cost = 8;
+  static constexpr double cost = 5;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
   template <class V>
@@ -42,7 +42,7 @@ struct GeluBackward : Backward {
                                                    .keyword_only = true,
                                                    .choices = {"none", "tanh"},
                                                    .num_choices = 2}};
-  static constexpr double cost = 20;
+  static constexpr double cost = 14;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, int64_t approximate) const {
     const V half = constant<V>(0.5), one = constant<V>(1);
@@ -64,7 +64,7 @@ struct MishBackward : Backward {
   static constexpr auto name = "mish_backward";
   static constexpr auto torch_name = "ops.aten.mish_backward";
   static constexpr auto doc = "The gradient of the input of mish, given that of its output.";
-  static constexpr double cost = 24;
+  static constexpr double cost = 34;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input) const {
     const V one = constant<V>(1);
@@ -79,7 +79,7 @@ struct SigmoidBackward : Backward {
   static constexpr auto torch_name = "ops.aten.sigmoid_backward";
   static constexpr auto doc =
       "The gradient of the input of sigmoid, given that of its output and the output.";
-  static constexpr double cost = 2;
+  static constexpr double cost = 1;
   static constexpr std::array inputs{"grad_output", "output"};
   static constexpr auto dtypes = kFloatingAndComplex;
   template <class V>
@@ -93,7 +93,7 @@ struct TanhBackward : Backward {
   static constexpr auto torch_name = "ops.aten.tanh_backward";
   static constexpr auto doc =
       "The gradient of the input of tanh, given that of its output and the output.";
-  static constexpr double cost = 2;
+  static constexpr double cost = 1;
   static constexpr std::array inputs{"grad_output", "output"};
   static constexpr auto dtypes = kFloatingAndComplex;
   template <class V>
@@ -113,7 +113,7 @@ struct EluBackward : Backward {
       Parameter{.name = "scale", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "input_scale", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "is_result", .kind = ParameterKind::Bool, .default_value = "False"}};
-  static constexpr double cost = 6;
+  static constexpr double cost = 4;
   static constexpr std::array inputs{"grad_output", "self_or_result"};
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V self_or_result, V alpha, V scale, V input_scale,
@@ -133,7 +133,7 @@ struct SoftplusBackward : Backward {
   static constexpr std::array parameters{
       Parameter{.name = "beta", .kind = ParameterKind::Scalar},
       Parameter{.name = "threshold", .kind = ParameterKind::Scalar}};
-  static constexpr double cost = 6;
+  static constexpr double cost = 5;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, V beta, V threshold) const {
     const V scaled = input * beta;
@@ -152,8 +152,8 @@ struct HardtanhBackward : Backward {
       Parameter{.name = "max_val", .kind = ParameterKind::Scalar}};
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, V min_val, V max_val) const {
-    const auto outside = math::either(math::le(input, min_val), math::ge(input, max_val));
-    return math::select(outside, constant<V>(0), grad_output);
+    const auto inside = math::both(math::gt(input, min_val), math::lt(input, max_val));
+    return math::select(inside, grad_output, constant<V>(0));
   }
 };
 
@@ -173,7 +173,7 @@ struct HardswishBackward : Backward {
   static constexpr auto name = "hardswish_backward";
   static constexpr auto torch_name = "ops.aten.hardswish_backward";
   static constexpr auto doc = "The gradient of the input of hardswish, given that of its output.";
-  static constexpr double cost = 2;
+  static constexpr double cost = 1.7;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input) const {
     const V three = constant<V>(3);
@@ -183,11 +183,11 @@ struct HardswishBackward : Backward {
   }
 };
 
-// 0 where |x| <= lambd.
+// 0 where |x| <= lambd, and for nan.
 template <class V>
 ITERLAB_FN V shrink_gradient(V grad, V x, V lambd) {
-  const auto inside = math::both(math::ge(x, math::neg(lambd)), math::le(x, lambd));
-  return math::select(inside, constant<V>(0), grad);
+  const auto outside = math::either(math::lt(x, math::neg(lambd)), math::gt(x, lambd));
+  return math::select(outside, grad, constant<V>(0));
 }
 
 struct HardshrinkBackward : Backward {
@@ -242,7 +242,7 @@ struct LogsigmoidBackward : Backward {
   static constexpr auto name = "logsigmoid_backward";
   static constexpr const char* torch_name = nullptr;
   static constexpr auto doc = "The gradient of the input of logsigmoid, given that of its output.";
-  static constexpr double cost = 6;
+  static constexpr double cost = 4.5;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input) const {
     const V zero = constant<V>(0), one = constant<V>(1);
@@ -257,15 +257,15 @@ struct LogitBackward : Backward {
   static constexpr auto doc = "The gradient of the input of logit, given that of its output.";
   static constexpr std::array parameters{
       Parameter{.name = "eps", .kind = ParameterKind::OptionalFloat, .default_value = "None"}};
-  static constexpr double cost = 2;
+  static constexpr double cost = 1.6;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, Optional<V> eps) const {
     const V zero = constant<V>(0), one = constant<V>(1);
     const V low = eps.given ? eps.value : zero;
     const V outside =
         eps.given ? zero : constant<V>(std::numeric_limits<scalar_of<V>>::quiet_NaN());
-    const auto is_outside = math::either(math::lt(input, low), math::gt(input, one - low));
-    return math::select(is_outside, outside, grad_output / (input * (one - input)));
+    const auto inside = math::both(math::ge(input, low), math::le(input, one - low));
+    return math::select(inside, grad_output / (input * (one - input)), outside);
   }
 };
 

@@ -189,6 +189,10 @@ struct Pow : Binary {
     if constexpr (!math::is_integer<V>) {
       const V one = constant<V>(1);
       switch (power) {
+        case Power::One:
+          return one;
+        case Power::Same:
+          return input;
         case Power::Square:
           return input * input;
         case Power::Cube:

@@ -20,7 +20,7 @@ struct Exp : Elementary {
   static constexpr auto name = "exp";
   static constexpr auto doc = "e^input.";
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
-  static constexpr double cost = 4;
+  static constexpr double cost = 3;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::exp(input);
@@ -30,7 +30,7 @@ struct Exp : Elementary {
 struct Exp2 : Elementary {
   static constexpr auto name = "exp2";
   static constexpr auto doc = "2^input.";
-  static constexpr double cost = 4;
+  static constexpr double cost = 2.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::exp2(input);
@@ -40,7 +40,7 @@ struct Exp2 : Elementary {
 struct Expm1 : Elementary {
   static constexpr auto name = "expm1";
   static constexpr auto doc = "e^input - 1, exact near 0.";
-  static constexpr double cost = 8;
+  static constexpr double cost = 9;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::expm1(input);
@@ -80,7 +80,7 @@ struct Log10 : Elementary {
 struct Log1p : Elementary {
   static constexpr auto name = "log1p";
   static constexpr auto doc = "log(1 + input), exact near 0.";
-  static constexpr double cost = 6;
+  static constexpr double cost = 7;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::log1p(input);
@@ -100,7 +100,7 @@ struct Sqrt : Elementary {
 struct Sin : Elementary {
   static constexpr auto name = "sin";
   static constexpr auto doc = "The sine of input, in radians.";
-  static constexpr double cost = 6;
+  static constexpr double cost = 3;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::sin(input);
@@ -110,7 +110,7 @@ struct Sin : Elementary {
 struct Cos : Elementary {
   static constexpr auto name = "cos";
   static constexpr auto doc = "The cosine of input, in radians.";
-  static constexpr double cost = 6;
+  static constexpr double cost = 3;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::cos(input);
@@ -130,7 +130,7 @@ struct Tan : Elementary {
 struct Asin : Elementary {
   static constexpr auto name = "asin";
   static constexpr auto doc = "The angle in radians whose sine is input.";
-  static constexpr double cost = 6;
+  static constexpr double cost = 7;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::asin(input);
@@ -150,7 +150,7 @@ struct Acos : Elementary {
 struct Atan : Elementary {
   static constexpr auto name = "atan";
   static constexpr auto doc = "The angle in radians whose tangent is input.";
-  static constexpr double cost = 7;
+  static constexpr double cost = 9;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::atan(input);
@@ -160,7 +160,7 @@ struct Atan : Elementary {
 struct Sinh : Elementary {
   static constexpr auto name = "sinh";
   static constexpr auto doc = "The hyperbolic sine of input.";
-  static constexpr double cost = 10;
+  static constexpr double cost = 11;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::sinh(input);
@@ -170,7 +170,7 @@ struct Sinh : Elementary {
 struct Cosh : Elementary {
   static constexpr auto name = "cosh";
   static constexpr auto doc = "The hyperbolic cosine of input.";
-  static constexpr double cost = 8;
+  static constexpr double cost = 11;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::cosh(input);
@@ -180,7 +180,7 @@ struct Cosh : Elementary {
 struct Tanh : Elementary {
   static constexpr auto name = "tanh";
   static constexpr auto doc = "The hyperbolic tangent of input.";
-  static constexpr double cost = 10;
+  static constexpr double cost = 13;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::tanh(input);
@@ -190,7 +190,7 @@ struct Tanh : Elementary {
 struct Asinh : Elementary {
   static constexpr auto name = "asinh";
   static constexpr auto doc = "The inverse hyperbolic sine of input.";
-  static constexpr double cost = 12;
+  static constexpr double cost = 22;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::asinh(input);
@@ -200,7 +200,7 @@ struct Asinh : Elementary {
 struct Acosh : Elementary {
   static constexpr auto name = "acosh";
   static constexpr auto doc = "The inverse hyperbolic cosine of input.";
-  static constexpr double cost = 12;
+  static constexpr double cost = 22;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::acosh(input);
@@ -210,7 +210,7 @@ struct Acosh : Elementary {
 struct Atanh : Elementary {
   static constexpr auto name = "atanh";
   static constexpr auto doc = "The inverse hyperbolic tangent of input.";
-  static constexpr double cost = 12;
+  static constexpr double cost = 10;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::atanh(input);
@@ -220,7 +220,7 @@ struct Atanh : Elementary {
 struct Rsqrt : Elementary {
   static constexpr auto name = "rsqrt";
   static constexpr auto doc = "1 / sqrt(input).";
-  static constexpr double cost = 2;
+  static constexpr double cost = 3;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return constant<V>(1) / math::sqrt(input);
@@ -230,7 +230,7 @@ struct Rsqrt : Elementary {
 struct Sinc : Elementary {
   static constexpr auto name = "sinc";
   static constexpr auto doc = "sin(pi * input) / (pi * input), and 1 for 0.";
-  static constexpr double cost = 8;
+  static constexpr double cost = 4;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     const V angle = constant<V>(std::numbers::pi) * input;
@@ -241,7 +241,7 @@ struct Sinc : Elementary {
 struct Sigmoid : Elementary {
   static constexpr auto name = "sigmoid";
   static constexpr auto doc = "1 / (1 + exp(-input)).";
-  static constexpr double cost = 5;
+  static constexpr double cost = 3.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return constant<V>(1) / (constant<V>(1) + math::exp(math::neg(input)));

@@ -54,9 +54,8 @@ struct Round : Rounding {
   static constexpr std::array parameters{Parameter{
       .name = "decimals", .kind = ParameterKind::Int, .default_value = "0", .keyword_only = true}};
   static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType dtype) {
-    return parameters[0].integer != 0 && is_integral(dtype, true)
-               ? "decimals of 0 for integers"
-               : static_cast<const char*>(nullptr);
+    const bool refused = parameters[0].integer != 0 && is_integral(dtype, true);
+    return Refusal{refused ? "decimals of 0 for integers" : nullptr, /*not_implemented=*/true};
   };
   template <class V>
   ITERLAB_FN V operator()(V input, int64_t decimals) const {

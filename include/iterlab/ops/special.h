@@ -25,7 +25,7 @@ inline constexpr DTypeSet kSingleAndDouble{DType::Float, DType::Double};
 struct Erf : Special {
   static constexpr auto name = "erf";
   static constexpr auto doc = "2 / sqrt(pi) times the integral of exp(-t * t) from 0 to input.";
-  static constexpr double cost = 8;
+  static constexpr double cost = 10;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::erf(input);
@@ -35,7 +35,7 @@ struct Erf : Special {
 struct Erfc : Special {
   static constexpr auto name = "erfc";
   static constexpr auto doc = "1 - erf(input), exact where that is small.";
-  static constexpr double cost = 16;
+  static constexpr double cost = 23;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::erfc(input);
@@ -45,7 +45,7 @@ struct Erfc : Special {
 struct Lgamma : Special {
   static constexpr auto name = "lgamma";
   static constexpr auto doc = "The logarithm of the absolute value of the gamma function at input.";
-  static constexpr double cost = 30;
+  static constexpr double cost = 40;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::lgamma(input);
@@ -73,7 +73,7 @@ struct Ndtr : Special {
   static constexpr auto torch_name = "special.ndtr";
   static constexpr auto doc =
       "The normal distribution function erfc(-input / sqrt(2)) / 2, exact in both tails.";
-  static constexpr double cost = 16;
+  static constexpr double cost = 22;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return constant<V>(0.5) * math::erfc(input * constant<V>(-1 / std::numbers::sqrt2));
@@ -83,7 +83,7 @@ struct Ndtr : Special {
 struct Erfinv : ScalarSpecial {
   static constexpr auto name = "erfinv";
   static constexpr auto doc = "The number whose erf is input.";
-  static constexpr double cost = 12;
+  static constexpr double cost = 160;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::erfinv(input);
@@ -93,7 +93,7 @@ struct Erfinv : ScalarSpecial {
 struct Digamma : ScalarSpecial {
   static constexpr auto name = "digamma";
   static constexpr auto doc = "The logarithmic derivative of the gamma function at input.";
-  static constexpr double cost = 30;
+  static constexpr double cost = 110;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::digamma(input);
@@ -103,7 +103,7 @@ struct Digamma : ScalarSpecial {
 struct I0 : ScalarSpecial {
   static constexpr auto name = "i0";
   static constexpr auto doc = "The modified Bessel function of the first kind, of order 0.";
-  static constexpr double cost = 20;
+  static constexpr double cost = 170;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::i0(input);
@@ -114,7 +114,7 @@ struct I0e : ScalarSpecial {
   static constexpr auto name = "special_i0e";
   static constexpr auto torch_name = "special.i0e";
   static constexpr auto doc = "exp(-|input|) * i0(input).";
-  static constexpr double cost = 20;
+  static constexpr double cost = 150;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::i0e(input);
@@ -125,7 +125,7 @@ struct I1 : ScalarSpecial {
   static constexpr auto name = "special_i1";
   static constexpr auto torch_name = "special.i1";
   static constexpr auto doc = "The modified Bessel function of the first kind, of order 1.";
-  static constexpr double cost = 20;
+  static constexpr double cost = 100;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::i1(input);
@@ -148,7 +148,7 @@ struct Erfcx : ScalarSpecial {
   static constexpr auto torch_name = "special.erfcx";
   static constexpr auto doc = "exp(input * input) * erfc(input).";
   static constexpr auto dtypes = kSingleAndDouble;
-  static constexpr double cost = 12;
+  static constexpr double cost = 120;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::erfcx(input);
@@ -160,7 +160,7 @@ struct Ndtri : ScalarSpecial {
   static constexpr auto torch_name = "special.ndtri";
   static constexpr auto doc = "The number whose ndtr is input.";
   static constexpr auto dtypes = kSingleAndDouble;
-  static constexpr double cost = 20;
+  static constexpr double cost = 30;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::ndtri(input);
@@ -172,7 +172,7 @@ struct LogNdtr : ScalarSpecial {
   static constexpr auto torch_name = "special.log_ndtr";
   static constexpr auto doc = "log(ndtr(input)), exact in both tails.";
   static constexpr auto dtypes = kSingleAndDouble;
-  static constexpr double cost = 20;
+  static constexpr double cost = 110;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::log_ndtr(input);
@@ -186,9 +186,9 @@ struct Polygamma : ScalarSpecial {
   static constexpr auto doc = "The n-th derivative of digamma at input.";
   static constexpr std::array parameters{Parameter{.name = "n", .kind = ParameterKind::Int}};
   static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType) {
-    return parameters[0].integer < 0 ? "n of at least 0" : static_cast<const char*>(nullptr);
+    return Refusal{parameters[0].integer < 0 ? "n of at least 0" : nullptr};
   };
-  static constexpr double cost = 60;
+  static constexpr double cost = 1000;
   template <class V>
   ITERLAB_FN V operator()(V input, int64_t n) const {
     return math::polygamma(input, n);

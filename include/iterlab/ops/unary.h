@@ -44,6 +44,7 @@ struct Sign : Unary {
   static constexpr auto name = "sign";
   static constexpr auto doc = "-1, 0 or 1 by the sign of input; 0 for nan.";
   static constexpr auto dtypes = kArithmetic | kBool;
+  static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return sign_of(input);
@@ -94,6 +95,7 @@ struct Reciprocal : Unary {
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
+  static constexpr double cost = 1.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return constant<V>(1) / input;
@@ -166,6 +168,7 @@ struct NanToNum : Unary {
       Parameter{.name = "nan", .kind = ParameterKind::OptionalFloat, .default_value = "None"},
       Parameter{.name = "posinf", .kind = ParameterKind::OptionalFloat, .default_value = "None"},
       Parameter{.name = "neginf", .kind = ParameterKind::OptionalFloat, .default_value = "None"}};
+  static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input, Optional<V> nan, Optional<V> posinf, Optional<V> neginf,
                           int64_t dtype) const {
@@ -221,6 +224,7 @@ struct SignBit : Predicate {
   static constexpr auto name = "signbit";
   static constexpr auto doc = "Whether input has its sign bit set; -0.0 has.";
   static constexpr auto dtypes = kReal;
+  static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::as_value<V>(math::signbit(input));
@@ -231,6 +235,7 @@ struct IsNan : Predicate {
   static constexpr auto name = "isnan";
   static constexpr auto doc = "Whether input, or a part of it, is nan.";
   static constexpr auto dtypes = kAllDTypes;
+  static constexpr double cost = 1.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::as_value<V>(math::isnan(input));
@@ -241,6 +246,7 @@ struct IsInf : Predicate {
   static constexpr auto name = "isinf";
   static constexpr auto doc = "Whether input, or a part of it, is infinite.";
   static constexpr auto dtypes = kAllDTypes;
+  static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::as_value<V>(math::isinf(input));
@@ -251,6 +257,7 @@ struct IsFinite : Predicate {
   static constexpr auto name = "isfinite";
   static constexpr auto doc = "Whether input is neither nan nor infinite, in all parts.";
   static constexpr auto dtypes = kAllDTypes;
+  static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::as_value<V>(math::negated(math::either(math::isnan(input), math::isinf(input))));
