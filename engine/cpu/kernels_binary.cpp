@@ -1,6 +1,5 @@
-// The kernels of arithmetic with two operands.
+// The kernels of binary operators.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/vec_binary.h"
 #include "iterlab/ops/binary.h"
 
 namespace iterlab::cpu {

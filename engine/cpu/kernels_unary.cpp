@@ -1,7 +1,5 @@
-// The kernels of unary operators, of rounding ones too.
+// The kernels of unary operators.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/vec_elementary.h"
-#include "iterlab/ops/rounding.h"
 #include "iterlab/ops/unary.h"
 
 namespace iterlab::cpu {
@@ -9,7 +7,6 @@ inline namespace CPU_CAPABILITY {
 
 void append_unary_kernels(const ElementwiseKernels**& next) {
   append_kernels(ops::UnaryOps{}, next);
-  append_kernels(ops::RoundingOps{}, next);
 }
 
 }  // namespace CPU_CAPABILITY

@@ -28,12 +28,7 @@ using scalar_of = typename V::value_type;
 // A constant as a V.
 template <class V, class X>
 ITERLAB_FN V constant(X x) {
-  using T = scalar_of<V>;
-  if constexpr (is_complex_v<T>) {
-    return V(T(static_cast<typename T::value_type>(x)));
-  } else {
-    return V(static_cast<T>(x));
-  }
+  return V(static_cast<scalar_of<V>>(x));
 }
 
 namespace detail {
