@@ -2,7 +2,7 @@
 #include "engine/op_table.h"
 #include "iterlab/ops.h"
 #include "src/kernels.h"
-#include "src/schema.h"
+#include "src/transforms.h"
 
 #include <torch/library.h>
 
@@ -34,6 +34,7 @@ class Overload {
       : op_(op), name_(overload_name(op, variant, scalar_inputs)) {
     const std::vector<at::Tag> tags = tags_of(op, variant);
     library.def(schema_text(op, variant, scalar_inputs).c_str(), tags);
+    register_transforms(op, variant, name_);
   }
 
   template <class Kernel, class Signature, class... Args>
@@ -128,8 +129,8 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   } else {
     const Overload overload(library, op, Variant::Functional, scalar_inputs);
-    overload.implement<typename Sig::Compute, typename Sig::Functional>(
-        DispatchKey::CompositeExplicitAutograd, &call_cpu);
+    overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
+        DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
   }
   register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {

@@ -21,9 +21,6 @@ ITERLAB_VEC(log2)
 ITERLAB_VEC(log10)
 ITERLAB_VEC(log1p)
 ITERLAB_VEC(sqrt)
-ITERLAB_VEC(sin)
-ITERLAB_VEC(cos)
-ITERLAB_VEC(tan)
 ITERLAB_VEC(asin)
 ITERLAB_VEC(acos)
 ITERLAB_VEC(atan)
@@ -42,6 +39,52 @@ ITERLAB_VEC(neg)
 ITERLAB_VEC(abs)
 ITERLAB_VEC(conj)
 #undef ITERLAB_VEC
+
+// Note [Ranges of trigonometric functions]
+// SLEEF reduces an angle by a method that its size asks for, but chooses the method for a vector as
+// a whole: an element's last digit would depend on its neighbours. So each range is computed apart,
+// with the lanes of the others set to a number of this range. Nearly always one range is all.
+template <class T>
+struct AngleRanges;
+template <>
+struct AngleRanges<float> {  // TRIGRANGEMAX2f and TRIGRANGEMAXf of SLEEF's misc.h
+  static constexpr float near = 125.0f, far = 39000.0f;
+};
+template <>
+struct AngleRanges<double> {  // TRIGRANGEMAX2 and TRIGRANGEMAX
+  static constexpr double near = 15.0, far = 1e14;
+};
+
+template <class T>
+ITERLAB_FN bool all(const VecMask<T>& mask) {
+  return mask.lanes.zero_mask() == 0;
+}
+
+template <class T, class Fn>
+ITERLAB_FN Vec<T> by_range(const Vec<T>& x, Fn function) {
+  const Vec<T> near(AngleRanges<T>::near), far(AngleRanges<T>::far), zero(T(0));
+  const Vec<T> magnitude = x.abs();
+  const VecMask<T> is_near = lt(magnitude, near);
+  if (all(is_near)) return function(x);
+  const VecMask<T> is_far = negated(lt(magnitude, far));  // nan is too
+  const VecMask<T> is_near_or_far = either(is_near, is_far);
+  const Vec<T> middle = function(select(is_near_or_far, near, x));
+  const Vec<T> result = select(is_near, function(select(is_near, x, zero)), middle);
+  return select(is_far, function(select(is_far, x, far)), result);
+}
+
+template <class T>
+ITERLAB_FN Vec<T> sin(const Vec<T>& x) {
+  return by_range(x, [](const Vec<T>& angle) { return angle.sin(); });
+}
+template <class T>
+ITERLAB_FN Vec<T> cos(const Vec<T>& x) {
+  return by_range(x, [](const Vec<T>& angle) { return angle.cos(); });
+}
+template <class T>
+ITERLAB_FN Vec<T> tan(const Vec<T>& x) {
+  return by_range(x, [](const Vec<T>& angle) { return angle.tan(); });
+}
 
 // at::vec's erf of float is a polynomial with an absolute error of 1e-7, of which little is left
 // of a small result; SLEEF's has 1 ulp.

@@ -5,24 +5,25 @@
 #include "iterlab/math.h"
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <numbers>
 
 namespace iterlab::math {
 
-// std::name for real numbers. For complex ones, the function that stands beside c10::complex: this
-// header leaves it to the backend to include that.
-#define ITERLAB_ELEMENTARY(name)          \
-  template <class T>                      \
-  ITERLAB_FN Lane<T> name(Lane<T> x) {    \
-    using std::name;                      \
-    return static_cast<T>(name(x.value)); \
+// The functions of std; of c10's complex numbers, by std's.
+#define ITERLAB_ELEMENTARY(name)                                          \
+  template <class T>                                                      \
+  ITERLAB_FN Lane<T> name(Lane<T> x) {                                    \
+    if constexpr (is_complex_v<T>) {                                      \
+      return T(std::name(std::complex<typename T::value_type>(x.value))); \
+    } else {                                                              \
+      return std::name(x.value);                                          \
+    }                                                                     \
   }
 ITERLAB_ELEMENTARY(exp)
-ITERLAB_ELEMENTARY(expm1)
 ITERLAB_ELEMENTARY(log)
 ITERLAB_ELEMENTARY(log10)
-ITERLAB_ELEMENTARY(log1p)
 ITERLAB_ELEMENTARY(sqrt)
 ITERLAB_ELEMENTARY(sin)
 ITERLAB_ELEMENTARY(cos)
@@ -36,10 +37,31 @@ ITERLAB_ELEMENTARY(tanh)
 ITERLAB_ELEMENTARY(asinh)
 ITERLAB_ELEMENTARY(acosh)
 ITERLAB_ELEMENTARY(atanh)
-ITERLAB_ELEMENTARY(erf)
-ITERLAB_ELEMENTARY(erfc)
-ITERLAB_ELEMENTARY(lgamma)
 #undef ITERLAB_ELEMENTARY
+
+// std has none of complex numbers: those are found beside c10::complex, which the backend includes.
+#define ITERLAB_NEAR_ZERO(name)        \
+  template <class T>                   \
+  ITERLAB_FN Lane<T> name(Lane<T> x) { \
+    using std::name;                   \
+    return name(x.value);              \
+  }
+ITERLAB_NEAR_ZERO(expm1)
+ITERLAB_NEAR_ZERO(log1p)
+#undef ITERLAB_NEAR_ZERO
+
+template <class T>
+ITERLAB_FN Lane<T> erf(Lane<T> x) {
+  return std::erf(x.value);
+}
+template <class T>
+ITERLAB_FN Lane<T> erfc(Lane<T> x) {
+  return std::erfc(x.value);
+}
+template <class T>
+ITERLAB_FN Lane<T> lgamma(Lane<T> x) {
+  return std::lgamma(x.value);
+}
 
 // Integers are whole already.
 #define ITERLAB_ROUNDING(name, function)   \

@@ -82,6 +82,20 @@ enum Variants : uint8_t {
   kAllVariants = kFunctional | kOut | kInplace,
 };
 
+// What autocast does to a call, as ATen's lists say.
+enum class Autocast : uint8_t {
+  None,            // nothing: operands promote as they are
+  Float32,         // operands are cast to float32
+  Float32Result,   // the dtype argument is float32 unless given
+  Promote,         // operands are cast to the widest of their dtypes and autocast's
+  LowerPrecision,  // operands are cast to autocast's dtype
+};
+
+struct AutocastPolicy {
+  Autocast cuda = Autocast::None;
+  Autocast cpu = Autocast::None;
+};
+
 enum class OpKind : uint8_t { Elementwise, Reduction };
 
 // What dtype a reduction collects and returns by default.
@@ -114,6 +128,7 @@ struct OpInfo {
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
+  AutocastPolicy autocast;
   double cost;      // work per element relative to an add; weighs the grain of parallel work
 };
 
@@ -177,12 +192,14 @@ constexpr OpInfo info_of() {
               .accumulate = Op::accumulate,
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
+              .autocast = {},
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
   if constexpr (Op::kind == OpKind::Elementwise) {
     info.refuses_parameters = Op::refuses_parameters;
     info.extra = Op::extra;
   }
+  if constexpr (requires { Op::autocast; }) info.autocast = Op::autocast;
   for (size_t i = 0; i < Op::inputs.size(); ++i) info.inputs[i] = Op::inputs[i];
   for (size_t i = 0; i < Op::parameters.size(); ++i) info.parameters[i] = Op::parameters[i];
   return info;

@@ -218,6 +218,7 @@ struct Softplus : Activation {
       Parameter{.name = "beta", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "threshold", .kind = ParameterKind::Scalar, .default_value = "20"}};
   static constexpr double cost = 12;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input, V beta, V threshold) const {
     const V scaled = input * beta;
@@ -303,7 +304,7 @@ struct Softshrink : Activation {
     const V below = math::neg(lambd);
     const V shrunk = math::select(math::gt(input, lambd), input - lambd, input + lambd);
     const auto inside = math::both(math::ge(input, below), math::le(input, lambd));
-    return math::select(inside, input * constant<V>(0), shrunk);  // keeps the sign of zero
+    return math::select(inside, constant<V>(0), shrunk);
   }
 };
 

@@ -20,6 +20,7 @@ struct Exp : Elementary {
   static constexpr auto name = "exp";
   static constexpr auto doc = "e^input.";
   static constexpr double cost = 3;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::exp(input);
@@ -40,6 +41,7 @@ struct Expm1 : Elementary {
   static constexpr auto name = "expm1";
   static constexpr auto doc = "e^input - 1, exact near 0.";
   static constexpr double cost = 9;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::expm1(input);
@@ -50,6 +52,7 @@ struct Log : Elementary {
   static constexpr auto name = "log";
   static constexpr auto doc = "The natural logarithm of input.";
   static constexpr double cost = 5;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::log(input);
@@ -60,6 +63,7 @@ struct Log2 : Elementary {
   static constexpr auto name = "log2";
   static constexpr auto doc = "The logarithm of input to base 2.";
   static constexpr double cost = 5;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::log2(input);
@@ -70,6 +74,7 @@ struct Log10 : Elementary {
   static constexpr auto name = "log10";
   static constexpr auto doc = "The logarithm of input to base 10.";
   static constexpr double cost = 5;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::log10(input);
@@ -80,6 +85,7 @@ struct Log1p : Elementary {
   static constexpr auto name = "log1p";
   static constexpr auto doc = "log(1 + input), exact near 0.";
   static constexpr double cost = 7;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::log1p(input);
@@ -120,6 +126,7 @@ struct Tan : Elementary {
   static constexpr auto name = "tan";
   static constexpr auto doc = "The tangent of input, in radians.";
   static constexpr double cost = 10;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::tan(input);
@@ -130,6 +137,7 @@ struct Asin : Elementary {
   static constexpr auto name = "asin";
   static constexpr auto doc = "The angle in radians whose sine is input.";
   static constexpr double cost = 7;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::asin(input);
@@ -140,6 +148,7 @@ struct Acos : Elementary {
   static constexpr auto name = "acos";
   static constexpr auto doc = "The angle in radians whose cosine is input.";
   static constexpr double cost = 7;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::acos(input);
@@ -160,6 +169,7 @@ struct Sinh : Elementary {
   static constexpr auto name = "sinh";
   static constexpr auto doc = "The hyperbolic sine of input.";
   static constexpr double cost = 11;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::sinh(input);
@@ -170,6 +180,7 @@ struct Cosh : Elementary {
   static constexpr auto name = "cosh";
   static constexpr auto doc = "The hyperbolic cosine of input.";
   static constexpr double cost = 11;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::cosh(input);
@@ -220,6 +231,7 @@ struct Rsqrt : Elementary {
   static constexpr auto name = "rsqrt";
   static constexpr auto doc = "1 / sqrt(input).";
   static constexpr double cost = 3;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return constant<V>(1) / math::sqrt(input);

@@ -10,6 +10,7 @@ struct Sum : Reduction {
   static constexpr auto name = "sum";
   static constexpr auto doc =
       "Sum of the elements along dim. Integers and bool are summed in int64.";
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32Result};
   template <class V>
   ITERLAB_FN V identity() const {
     return V(typename V::value_type(0));

@@ -84,6 +84,7 @@ struct Erfinv : ScalarSpecial {
   static constexpr auto name = "erfinv";
   static constexpr auto doc = "The number whose erf is input.";
   static constexpr double cost = 160;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::erfinv(input);

@@ -96,6 +96,7 @@ struct Reciprocal : Unary {
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
   static constexpr double cost = 1.5;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return constant<V>(1) / input;

@@ -1,0 +1,51 @@
+"""A few plain calls of every operator of the table, for tests of what surrounds its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import calls
+import samples
+import torch
+
+import iterlab
+from iterlab import OpEntry
+
+TABLE = iterlab.op_table()
+
+
+def dtype_for(entry: OpEntry) -> torch.dtype:
+    """One that the operator computes: float32 where it can."""
+    for name in ("float32", "int64", "bool"):
+        if name in entry.dtypes:
+            return samples.dtype_of(name)
+    return samples.dtype_of(entry.dtypes[0])
+
+
+def operands(
+    entry: OpEntry, shape: tuple[int, ...] = (4, 3), device: str = "cpu"
+) -> list[torch.Tensor]:
+    """Tensors of one shape, on which the operator is defined."""
+    count = torch.Size(shape).numel()
+    draws = calls.draws_of(entry, [dtype_for(entry)], device)
+    return [draw(count).view(shape) for draw in draws]
+
+
+def required(entry: OpEntry) -> dict[str, Any]:
+    """The arguments that are not tensors and have no default."""
+    return calls.parameter_sets(entry)[0]
+
+
+def call(entry: OpEntry, values: list[Any], inplace: bool = False, **more: Any) -> Any:
+    """Call the operator with the arguments that it must have."""
+    return calls.invoke(calls.function(entry, inplace), entry, values, required(entry), **more)
+
+
+def is_differentiable(entry: OpEntry) -> bool:
+    """Whether gradients flow: as the operator's result says."""
+    if dtype_for(entry) != torch.float32:
+        return False
+    inputs = [x.clone().requires_grad_(x.is_floating_point()) for x in operands(entry)]
+    return any(
+        x.requires_grad and x.is_floating_point() for x in calls.outputs_of(call(entry, inputs))
+    )
