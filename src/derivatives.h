@@ -40,31 +40,12 @@ struct Derivative {
   uint32_t symmetric_inputs = 0;  // bit i: see Note [One formula for both modes]
 };
 
-// What the formulas of reductions may use.
-struct SavedReduction {
-  at::Tensor input;
-  at::Tensor result;
-  std::vector<c10::SymInt> input_sizes;
-  std::vector<int64_t> dims;  // wrapped and sorted
-  bool keepdim = false;
-};
-
-struct ReductionDerivative {
-  std::string_view op;
-  at::Tensor (*grad)(const at::Tensor& grad, const SavedReduction& saved) = nullptr;
-  // The tangent of the result. Null: the operator is linear, its tangent is the operator of the
-  // tangent.
-  at::Tensor (*tangent)(const at::Tensor& tangent, const SavedReduction& saved) = nullptr;
-  bool saves_input = false;
-  bool saves_result = false;
-};
-
 // Tables of their own, which find_derivative joins.
 std::span<const Derivative> unary_derivatives();
 std::span<const Derivative> activation_derivatives();
+std::span<const Derivative> binary_derivatives();
 
 // Null where the operator has no derivative.
 const Derivative* find_derivative(std::string_view op);
-const ReductionDerivative* find_reduction_derivative(std::string_view op);
 
 }  // namespace iterlab

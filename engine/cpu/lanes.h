@@ -63,7 +63,9 @@ auto functor_argument(const Number& number) {
 // What the functor takes after its parameters.
 template <Extra extra>
 auto extra_argument([[maybe_unused]] const Number* number) {
-  if constexpr (extra == Extra::DType) {
+  if constexpr (extra == Extra::Power) {
+    return std::tuple{power_of(*number)};
+  } else if constexpr (extra == Extra::DType) {
     return std::tuple{number->integer};
   } else {
     return std::tuple{};
@@ -112,9 +114,9 @@ constexpr bool computes_in() {
            std::is_same_v<T, c10::complex<double>>;
   }
   bool found = false;
-#define ITERLAB_FIND(type, dtype, text) \
-  found =                               \
-      found || (Op::dtypes.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, dtype, text)                                         \
+  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
+                    compute_dtype(DType::dtype) == dtype_of<T>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;

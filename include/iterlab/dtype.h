@@ -167,6 +167,7 @@ inline constexpr DTypeSet kFloat8{DType::Float8_e5m2, DType::Float8_e4m3fn, DTyp
 inline constexpr DTypeSet kComplex{DType::ComplexHalf, DType::ComplexFloat, DType::ComplexDouble};
 inline constexpr DTypeSet kReal = kBool | kInteger | kFloating;
 inline constexpr DTypeSet kFloatingAndComplex = kFloating | kComplex;
+inline constexpr DTypeSet kNumeric = kInteger | kFloatingAndComplex;
 inline constexpr DTypeSet kAllButFloat8 = kReal | kComplex;
 inline constexpr DTypeSet kAllDTypes = kAllButFloat8 | kFloat8;
 

@@ -4,9 +4,11 @@
 #include "iterlab/ops/activation.h"
 #include "iterlab/ops/activation_backward.h"
 #include "iterlab/ops/binary.h"
+#include "iterlab/ops/binary_math.h"
 #include "iterlab/ops/comparison.h"
 #include "iterlab/ops/data.h"
 #include "iterlab/ops/elementary.h"
+#include "iterlab/ops/integer.h"
 #include "iterlab/ops/reduce.h"
 #include "iterlab/ops/rounding.h"
 #include "iterlab/ops/special.h"
@@ -26,7 +28,8 @@ struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest
 
 using ElementwiseOps =
     Join<UnaryOps, RoundingOps, ElementaryOps, SpecialOps, ActivationOps, ActivationBackwardOps,
-         BinaryOps, ComparisonOps, TernaryOps, DataOps>::type;
+         BinaryOps, BinaryMathOps, IntegerOps, ComparisonOps, TernaryOps, DataOps>::type;
+using ReduceOps = Join<SumOps, ExtremeOps, PositionOps, TruthOps, MomentOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
 
 }  // namespace iterlab::ops

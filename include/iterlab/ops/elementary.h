@@ -19,8 +19,8 @@ struct Elementary : Unary {
 struct Exp : Elementary {
   static constexpr auto name = "exp";
   static constexpr auto doc = "e^input.";
-  static constexpr double cost = 3;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
+  static constexpr double cost = 3;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::exp(input);
