@@ -169,14 +169,8 @@ void refuse_nothing(const OpInfo& op, bool dims_given, int dim) {
 void make_reduce_plan(const Operands& operands, const ReduceRequest& request, const OpInfo& op,
                       ReducePlan& plan) {
   const Operand& input = operands.input(0);
-  if (input.sizes.size() > kMaxDims) {
-    throw PlanError(
-        PlanError::Kind::Runtime, op,
-        "expected at most 128 dims, got an operand with " + std::to_string(input.sizes.size()));
-  }
   make_reduce_shape_plan(operands, request, op, plan);
   plan.number = request.number;
-  if (op.reduction.variant != nullptr) plan.variant = op.reduction.variant(request.number);
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto k = static_cast<size_t>(i);
     const bool given = operands.output(i).output_kind == OutputKind::Given;

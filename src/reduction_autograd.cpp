@@ -47,7 +47,8 @@ struct ReductionGrad::Node : ag::Node {
     SavedReduction saved = facts;
     if (derivative->saves_input) saved.input = input.unpack();
     for (size_t i = 0; i < kMaxResults; ++i) {
-      if ((derivative->saves_results >> i & 1u) != 0) saved.results[i] = results[i].unpack(getptr());
+      if ((derivative->saves_results >> i & 1u) != 0)
+        saved.results[i] = results[i].unpack(getptr());
     }
     for (size_t i = 0; i < grads.size(); ++i) {
       if (!grads[i].defined() || derivative->results[i] == nullptr) continue;
@@ -91,11 +92,15 @@ void ReductionGrad::record(const ReduceResults& results) {
   for (const Tensor& result : results) {
     if (is_differentiable(result)) differentiable.push_back(result);
   }
-  if (differentiable.empty()) return;
-  ag::set_history(differentiable, node_);
+  if (!differentiable.empty()) ag::set_history(differentiable, node_);
+}
+
+void ReductionGrad::save(const ReduceResults& results) {
+  if (!node_ || !ag::compute_requires_grad(input_)) return;
   for (size_t i = 0; i < kMaxResults; ++i) {
     if ((derivative_->saves_results >> i & 1u) != 0)
-      node_->results[i] = ag::SavedVariable(results[i], /*is_output=*/is_differentiable(results[i]));
+      node_->results[i] =
+          ag::SavedVariable(results[i], /*is_output=*/is_differentiable(results[i]));
   }
 }
 

@@ -20,8 +20,7 @@ void describe(const OpInfo& op, const at::Tensor& input, const ReduceArguments& 
   for (int i = 0; i < op.num_outputs; ++i) {
     const at::Tensor* const output = given[static_cast<size_t>(i)];
     if (output != nullptr) operands.output(i) = as_operand(*output);
-    operands.output(i).output_kind =
-        output != nullptr ? OutputKind::Given : OutputKind::Allocated;
+    operands.output(i).output_kind = output != nullptr ? OutputKind::Given : OutputKind::Allocated;
   }
   operands.input(0) = as_operand(input);
 }

@@ -40,7 +40,8 @@ class Flattened {
   explicit Flattened(const SavedReduction& saved) : saved_(saved) {
     const auto ndim = static_cast<int64_t>(saved.input_sizes.size());
     for (int64_t d = 0; d < ndim; ++d) {
-      if (std::find(saved.dims.begin(), saved.dims.end(), d) == saved.dims.end()) order_.push_back(d);
+      if (std::find(saved.dims.begin(), saved.dims.end(), d) == saved.dims.end())
+        order_.push_back(d);
     }
     num_kept_ = order_.size();
     order_.insert(order_.end(), saved.dims.begin(), saved.dims.end());
@@ -52,9 +53,7 @@ class Flattened {
     sizes.push_back(reduced_count(saved_));
     return sizes;
   }
-  Tensor flat(const Tensor& input) const {
-    return input.permute(order_).reshape_symint(shape());
-  }
+  Tensor flat(const Tensor& input) const { return input.permute(order_).reshape_symint(shape()); }
   Tensor unflat(const Tensor& flattened) const {
     std::vector<c10::SymInt> sizes;
     for (size_t i = 0; i < order_.size(); ++i) sizes.push_back(size(i));
@@ -112,8 +111,8 @@ Tensor prod_grad(const Tensor& grad, const SavedReduction& saved) {
 // Shared evenly by all elements that equal the result, NaN being equal to NaN.
 Tensor extreme_grad(const Tensor& grad, const SavedReduction& saved, const Tensor& result) {
   const Tensor extreme = keep_dims(result, saved);
-  const Tensor mask = saved.input.eq(extreme).logical_or(
-      saved.input.isnan().logical_and(extreme.isnan()));
+  const Tensor mask =
+      saved.input.eq(extreme).logical_or(saved.input.isnan().logical_and(extreme.isnan()));
   const Tensor ties = saved.dims.empty() ? at::ones_like(mask) : mask.sum(saved.dims, true);
   return keep_dims(grad, saved) / ties * mask;
 }
@@ -159,8 +158,7 @@ Tensor norm_grad(const Tensor& grad, const SavedReduction& saved) {
   if (p == 2) return x * (g / norm).masked_fill(norm == 0, 0);
   if (std::isinf(p)) {
     const Tensor magnitude = x.abs();
-    const Tensor mask =
-        magnitude.eq(norm).logical_or(magnitude.isnan().logical_and(norm.isnan()));
+    const Tensor mask = magnitude.eq(norm).logical_or(magnitude.isnan().logical_and(norm.isnan()));
     const Tensor ties = saved.dims.empty() ? at::ones_like(mask) : mask.sum(saved.dims, true);
     return x.sgn() * (g / ties * mask);
   }
@@ -210,9 +208,8 @@ Tensor keep_dims(Tensor result, const SavedReduction& saved) {
 const ReductionDerivative* find_reduction_derivative(std::string_view op,
                                                      std::string_view overload) {
   const auto found =
-      std::find_if(std::begin(derivatives), std::end(derivatives), [&](const auto& entry) {
-        return entry.op == op && entry.overload == overload;
-      });
+      std::find_if(std::begin(derivatives), std::end(derivatives),
+                   [&](const auto& entry) { return entry.op == op && entry.overload == overload; });
   return found == std::end(derivatives) ? nullptr : &*found;
 }
 

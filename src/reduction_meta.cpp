@@ -40,9 +40,9 @@ ReduceResults reduce_meta(const OpInfo& op, const at::Tensor& input,
     ReduceResults results;
     for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
       if (given[i] == nullptr) {
-        results[i] = at::empty_strided_symint(
-            plan.output_shape, plan.output_strides,
-            at::TensorOptions(plan.result_dtypes[i]).device(at::kMeta));
+        results[i] =
+            at::empty_strided_symint(plan.output_shape, plan.output_strides,
+                                     at::TensorOptions(plan.result_dtypes[i]).device(at::kMeta));
         continue;
       }
       if ((plan.resized_outputs >> i & 1u) != 0 &&
