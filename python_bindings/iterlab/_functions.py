@@ -1,0 +1,8 @@
+"""Every operator as a function with torch's signature: `iterlab.add(x, y, alpha=2)`, `iterlab.add_(x, y)`."""
+
+from iterlab import _C
+
+_made = _C.make_functions()
+globals().update(_made)
+
+__all__ = sorted(_made)  # noqa: PLE0605
