@@ -1,8 +1,9 @@
 """Every operator as a function with torch's signature: `iterlab.add(x, y, alpha=2)`, `iterlab.add_(x, y)`."""
 
-from iterlab import _C
+from iterlab import _C, _dynamo
 
 _made = _C.make_functions()
 globals().update(_made)
+_dynamo.register(_made)
 
 __all__ = sorted(_made)  # noqa: PLE0605
