@@ -27,6 +27,18 @@ set_target_properties(torch::headers PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${torch_root}/include;${torch_root}/include/torch/csrc/api/include"
   INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=${torch_cxx11_abi}")
 
+# at::parallel_for is inline OpenMP code: what calls it is compiled with -fopenmp and linked to torch's own runtime, for
+# a second one in the process would have threads of its own.
+file(GLOB torch_openmp "${torch_root}/lib/libgomp*.so*" "${torch_root}/../torch.libs/libgomp*.so*")
+add_library(torch::openmp INTERFACE IMPORTED)
+set_target_properties(torch::openmp PROPERTIES INTERFACE_COMPILE_OPTIONS "$<$<COMPILE_LANGUAGE:CXX>:-fopenmp>")
+if(torch_openmp)
+  list(GET torch_openmp 0 torch_openmp)
+  set_property(TARGET torch::openmp PROPERTY INTERFACE_LINK_LIBRARIES "${torch_openmp}")
+else()
+  set_property(TARGET torch::openmp PROPERTY INTERFACE_LINK_OPTIONS "-fopenmp")
+endif()
+
 foreach(part cpu python cuda)
   if(EXISTS "${torch_root}/lib/libtorch_${part}.so")
     add_library(torch::${part} INTERFACE IMPORTED)

@@ -12,13 +12,14 @@ template <class Int>
 bool is_contiguous(std::span<const Int> sizes, std::span<const Int> strides) {
   using Query = SizeQuery<Int>;
   Int expected(1);
+  bool contiguous = true, empty = false;
   for (size_t d = sizes.size(); d-- > 0;) {
+    empty = empty || Query::equal(sizes[d], Int(0));
     if (Query::equal(sizes[d], Int(1))) continue;
-    if (Query::equal(sizes[d], Int(0))) return true;
-    if (!Query::equal(strides[d], expected)) return false;
+    contiguous = contiguous && Query::equal(strides[d], expected);
     expected = expected * sizes[d];
   }
-  return true;
+  return contiguous || empty;
 }
 
 // Whether strides are those of torch.channels_last: 4-D, fastest to slowest C, W, H, N. Size-1 dims

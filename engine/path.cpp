@@ -87,10 +87,17 @@ void choose_tile(Plan& plan) {
       plan.tile_inner = std::min(inner, most);
       if (inner < kPackBelow) plan.tile_rows = std::clamp<int64_t>(most / plan.tile_inner, 1, rows);
       break;
-    case Path::tiled:
-      plan.tile_inner = std::min(inner, kTransposeEdgeBytes / widest);
-      plan.tile_rows = std::clamp<int64_t>(most / plan.tile_inner, 1, rows);
+    case Path::tiled: {
+      const TransposedTile tile = transposed_tile(widest);
+      plan.tile_inner = std::min(inner, tile.inner);
+      // A side shorter than the tile's leaves room for more of the other.
+      plan.tile_rows = std::min(rows, kLargestTileBytes / widest / plan.tile_inner);
+      if (plan.tile_inner == tile.inner) plan.tile_rows = std::min(plan.tile_rows, tile.rows);
+      if (plan.tile_rows < tile.rows && plan.tile_inner < inner) {
+        plan.tile_inner = std::min(inner, kLargestTileBytes / widest / plan.tile_rows);
+      }
       break;
+    }
   }
 }
 
@@ -181,7 +188,10 @@ void choose_path(Plan& plan) {
   choose_tile(plan);
   for (int i = 0; i < plan.num_operands; ++i) {
     auto& operand = plan.operands[static_cast<size_t>(i)];
-    operand.staged = must_stage(plan, operand);
+    operand.streamed = i < plan.num_outputs && plan.may_stream && plan.path != Path::generic &&
+                       traffic(plan, operand) >= kStreamFromBytes &&
+                       operand.strides[0] == element_size(operand.dtype);
+    operand.staged = operand.streamed || must_stage(plan, operand);
   }
 }
 

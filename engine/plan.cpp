@@ -34,6 +34,19 @@ DType operand_dtype(const Operands& operands, const Plan& plan, int i) {
   return allocated ? plan.result_dtype : operands[i].dtype;
 }
 
+// Whether every output is memory of its own, which no input reads. Note [Streaming stores]
+bool may_stream(const Operands& operands) {
+  for (int o = 0; o < operands.num_outputs; ++o) {
+    const Operand& output = operands.output(o);
+    if (output.output_kind == OutputKind::Inplace) return false;
+    if (output.output_kind == OutputKind::Allocated) continue;
+    for (int i = 0; i < operands.num_inputs; ++i) {
+      if (operands.input(i).data == output.data) return false;
+    }
+  }
+  return true;
+}
+
 // All operands share one dense layout: one flat run.
 void flatten(const Operands& operands, Plan& plan) {
   plan.permutation.resize(0);
@@ -99,6 +112,7 @@ void make_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
   make_shape_plan(operands, op, plan);
   check_overlap(operands, op);
   plan.numel = numel(plan.shape);
+  plan.may_stream = may_stream(operands);
   for (int i = 0; i < operands.size(); ++i) {
     plan.operands[static_cast<size_t>(i)].dtype = operand_dtype(operands, plan, i);
   }

@@ -111,6 +111,10 @@ void choose_form(ReducePlan& plan) {
 }  // namespace
 
 DimSet reduced_dims(std::optional<std::span<const int64_t>> dims, int ndim, const OpInfo& op) {
+  if (ndim > kMaxDims) {
+    throw PlanError(PlanError::Kind::Runtime, op,
+                    "expected at most 128 dims, got an operand with " + std::to_string(ndim));
+  }
   DimSet all;
   for (int d = 0; d < ndim; ++d) all.set(static_cast<size_t>(d));
   if (!dims || dims->empty()) return all;
@@ -139,11 +143,6 @@ void make_reduce_plan(const Operands& operands, const DimSet& dims, bool keepdim
   if (type_index(input.dtype) < 0) {
     throw PlanError(PlanError::Kind::NotImplemented, op,
                     "expected a dense dtype, got a quantized or bits dtype");
-  }
-  if (input.sizes.size() > kMaxDims) {
-    throw PlanError(
-        PlanError::Kind::Runtime, op,
-        "expected at most 128 dims, got an operand with " + std::to_string(input.sizes.size()));
   }
   make_reduce_shape_plan(operands, dims, keepdim, op, plan);
   const Operand& output = operands.output(0);

@@ -14,7 +14,8 @@ inline std::string dtype_text(DType dtype) { return dtype_name(dtype); }
 // The common dtype of the promoted inputs. Note [Promotion categories]
 template <class Int>
 DType common_dtype(const BasicOperands<Int>& operands, const OpInfo& op, int& promoted_by) {
-  std::array<std::optional<DType>, kNumCategories> by_category;
+  std::array<DType, kNumCategories> by_category;
+  by_category.fill(DType::Undefined);
   for (int i = 0; i < operands.num_inputs; ++i) {
     if ((op.promoted_inputs >> i & 1u) == 0) continue;
     const auto& operand = operands.input(i);
@@ -29,17 +30,18 @@ DType common_dtype(const BasicOperands<Int>& operands, const OpInfo& op, int& pr
       if (is_floating(dtype)) dtype = operands.default_dtype;
     }
     auto& slot = by_category[static_cast<size_t>(category)];
-    const std::optional<DType> promoted = slot ? promote_types(*slot, dtype) : dtype;
+    const std::optional<DType> promoted =
+        slot == DType::Undefined ? dtype : promote_types(slot, dtype);
     if (!promoted) {
       throw PlanError(PlanError::Kind::Runtime, op,
-                      "expected dtypes that promote to a common one, got " + dtype_text(*slot) +
+                      "expected dtypes that promote to a common one, got " + dtype_text(slot) +
                           " and " + dtype_text(dtype));
     }
-    slot = promoted;
+    slot = *promoted;
   }
   const auto& [dimensioned, zero_dim, wrapped] = by_category;
-  std::optional<DType> result =
-      combine_categories(dimensioned, combine_categories(zero_dim, wrapped));
+  const std::optional<DType> weaker = combine_categories(zero_dim, wrapped);
+  const std::optional<DType> result = weaker ? combine_categories(dimensioned, *weaker) : weaker;
   if (!result) {
     throw PlanError(
         PlanError::Kind::Runtime, op,

@@ -6,6 +6,7 @@
 #include <ATen/ops/real.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 namespace iterlab {
@@ -90,8 +91,9 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
   for (int i = 0; i < arguments.num_tensors; ++i)
     any_requires_grad = any_requires_grad || requires_grad(*arguments.tensors[i]);
   if (in_place) ag::check_inplace(*arguments.tensors[0], any_requires_grad);
-  if (derivative == nullptr) return;
+  requires_grad_ = any_requires_grad;
   has_tangents_ = any_tangent(arguments);
+  if (derivative == nullptr) return;
   const bool reads_first = (derivative->saves_inputs & 1u) != 0;
   if (in_place && has_tangents_ && reads_first) original_ = arguments.tensors[0]->clone();
   if (!any_requires_grad) return;
@@ -125,17 +127,28 @@ void ElementwiseGrad::record_parameters(std::array<Number, kMaxParameters>& para
 }
 
 void ElementwiseGrad::finish(const Tensor& result) {
-  const bool differentiable = is_differentiable(result.scalar_type());
-  if (node_ && differentiable) {
-    if (in_place_) {
-      ag::rebase_history(result, node_);
-    } else {
-      ag::set_history(result, node_);
-    }
-    if (derivative_->saves_result)
-      node_->result = ag::SavedVariable(result, /*is_output=*/true, in_place_);
+  if (!is_differentiable(result.scalar_type())) return;
+  if (derivative_ == nullptr) return refuse_to_differentiate(result);
+  if (node_ && in_place_) ag::rebase_history(result, node_);
+  if (node_ && !in_place_) ag::set_history(result, node_);
+  if (has_tangents_) set_tangent(result);
+  // Saved with its tangent, so that a backward can be differentiated forward.
+  if (node_ && derivative_->saves_result) {
+    node_->result = ag::SavedVariable(result, /*is_output=*/true, in_place_);
   }
-  if (has_tangents_ && differentiable) set_tangent(result);
+}
+
+// An operator without a derivative is no constant: asking for its gradient is an error.
+void ElementwiseGrad::refuse_to_differentiate(const Tensor& result) const {
+  TORCH_CHECK_NOT_IMPLEMENTED(!has_tangents_, "Trying to use forward AD with iterlab::", op_.name,
+                              " that does not support it because it has no derivative");
+  if (!requires_grad_) return;
+  const auto node = make_node<ag::NotImplemented>("iterlab::" + std::string(op_.name));
+  if (in_place_) {
+    ag::rebase_history(result, node);
+  } else {
+    ag::set_history(result, node);
+  }
 }
 
 // Note [One formula for both modes]
@@ -161,6 +174,9 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
   if (!tangent.sym_sizes().equals(result.sym_sizes()))
     tangent = tangent.expand_symint(result.sym_sizes());
   if (tangent.scalar_type() != result.scalar_type()) tangent = tangent.to(result.scalar_type());
+  // An existing tangent is written, not replaced: views of the tensor share it.
+  const Tensor before = details::toNonOptFwGrad(result);
+  if (in_place_ && before.defined()) tangent = before.copy_(tangent);
   result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/in_place_);
 }
 

@@ -15,16 +15,16 @@ namespace iterlab {
 #if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213
 template <class Node>
 using NodePtr = c10::intrusive_ptr<Node>;
-template <class Node>
-NodePtr<Node> make_node() {
-  return c10::make_intrusive<Node>();
+template <class Node, class... Args>
+NodePtr<Node> make_node(Args&&... args) {
+  return c10::make_intrusive<Node>(std::forward<Args>(args)...);
 }
 #else
 template <class Node>
 using NodePtr = std::shared_ptr<Node>;
-template <class Node>
-NodePtr<Node> make_node() {
-  return NodePtr<Node>(new Node, torch::autograd::deleteNode);
+template <class Node, class... Args>
+NodePtr<Node> make_node(Args&&... args) {
+  return NodePtr<Node>(new Node(std::forward<Args>(args)...), torch::autograd::deleteNode);
 }
 #endif
 
@@ -42,12 +42,14 @@ class ElementwiseGrad {
 
  private:
   void record_parameters(std::array<Number, kMaxParameters>& parameters) const;
+  void refuse_to_differentiate(const at::Tensor& result) const;
   void set_tangent(const at::Tensor& result);
 
   const OpInfo& op_;
   const Derivative* derivative_;
   const Arguments& arguments_;
   bool in_place_;
+  bool requires_grad_ = false;
   bool has_tangents_ = false;
   at::Tensor original_;  // of an in-place call: the first operand's value, where tangents need it
   NodePtr<Node> node_;

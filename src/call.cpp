@@ -14,7 +14,7 @@ namespace {
 // Describes inputs and output for the planner. Outputs come first.
 void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
                    Operands& operands) {
-  check_devices(op, arguments, at::kCPU);
+  check_devices(op, arguments, output.tensor, at::kCPU);
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
   operands.dtype_argument = arguments.dtype;

@@ -8,6 +8,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/boxing/OperatorKernel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 
 namespace iterlab {
@@ -50,6 +51,9 @@ c10::TypedOperatorHandle<Signature> typed_handle(const c10::OperatorName& name) 
       .typed<Signature>();
 }
 
+template <class>
+using AsTensor = const at::Tensor&;
+
 // Elementwise operators with operands A... and parameters P...
 template <class Operands, class... P>
 struct ElementwiseSignature;
@@ -67,6 +71,19 @@ struct ElementwiseSignature<TypeList<A...>, P...> {
     Compute(const OpInfo& o, ElementwiseCall c) : op(o), call(c) {}
     at::Tensor operator()(A... operands, P... parameters) {
       return call(op, Pack(op, operands..., parameters...), {});
+    }
+  };
+
+  // All operands are numbers: as 0-d tensors of the dtype that they promote to, into the overload
+  // for tensors. A composite, so that modes and tracers see that call.
+  struct ComputeNumbers : c10::OperatorKernel {
+    const OpInfo& op;
+    c10::TypedOperatorHandle<at::Tensor(AsTensor<A>..., P...)> tensors;
+    ComputeNumbers(const OpInfo& o, const c10::OperatorName& name)
+        : op(o), tensors(typed_handle<at::Tensor(AsTensor<A>..., P...)>(name)) {}
+    at::Tensor operator()(A... operands, P... parameters) {
+      const at::ScalarType dtype = number_dtype(op, Pack(op, operands..., parameters...));
+      return tensors.call(at::scalar_tensor(operands, dtype)..., parameters...);
     }
   };
 

@@ -24,7 +24,9 @@ SymOperand as_symbolic_operand(const at::Tensor& tensor) {
   return operand;
 }
 
-void make_symbolic_operands(const Arguments& arguments, Output output, SymOperands& operands) {
+void make_symbolic_operands(const OpInfo& op, const Arguments& arguments, Output output,
+                            SymOperands& operands) {
+  check_devices(op, arguments, output.tensor, at::kMeta);
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
   operands.dtype_argument = arguments.dtype;
@@ -53,7 +55,7 @@ at::Tensor make_meta_result(const std::vector<c10::SymInt>& shape,
 at::Tensor call_meta(const OpInfo& op, const Arguments& arguments, Output output) {
   return with_torch_errors([&] {
     SymOperands operands;
-    make_symbolic_operands(arguments, output, operands);
+    make_symbolic_operands(op, arguments, output, operands);
     BasicShapePlan<c10::SymInt> plan;
     make_shape_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);
@@ -70,7 +72,7 @@ at::Tensor reduce_meta(const OpInfo& op, const at::Tensor& input, const ReduceAr
     tensors.num_tensors = 1;
     if (arguments.dtype) tensors.dtype = *arguments.dtype;
     SymOperands operands;
-    make_symbolic_operands(tensors, output, operands);
+    make_symbolic_operands(op, tensors, output, operands);
     std::optional<std::span<const int64_t>> dims;
     if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
     BasicReduceShapePlan<c10::SymInt> plan;

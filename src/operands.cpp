@@ -1,6 +1,9 @@
 // Tensors to operands and back.
 #include "src/operands.h"
 
+#include "engine/result_type.h"
+#include "src/huge_pages.h"
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
@@ -69,7 +72,10 @@ Number as_number(const at::Scalar& scalar) {
 }
 
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
-  return at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+  at::Tensor tensor = at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+  const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
+  if (bytes >= kHugePagesFrom) advise_huge_pages(tensor.mutable_data_ptr(), bytes);
+  return tensor;
 }
 
 void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides) {
@@ -85,14 +91,31 @@ Parallel torch_parallel() {
           }};
 }
 
-void check_devices(const OpInfo& op, const Arguments& arguments, at::DeviceType device) {
-  for (int i = 0; i < arguments.num_tensors; ++i) {
-    const at::Tensor& tensor = *arguments.tensors[i];
-    if (tensor.device().type() == device) continue;
+void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tensor* output,
+                   at::DeviceType device) {
+  const auto check = [&](const at::Tensor& tensor) {
+    if (tensor.device().type() == device) return;
     throw PlanError(PlanError::Kind::Runtime, op,
                     "expected all operands on " + at::DeviceTypeName(device, true) +
                         ", got one on " + tensor.device().str());
+  };
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    const at::Tensor& tensor = *arguments.tensors[i];
+    const bool is_number = tensor.dim() == 0 && tensor.device().is_cpu();
+    if (!is_number) check(tensor);
   }
+  if (output != nullptr) check(*output);
+}
+
+at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments) {
+  Operands operands;
+  operands.num_inputs = arguments.num_tensors;
+  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    operands.input(i) = as_operand(*arguments.tensors[i]);
+  }
+  int promoted_by = 0;
+  return with_torch_errors([&] { return common_dtype(operands, op, promoted_by); });
 }
 
 void check_parameters(const OpInfo& op, const Arguments& arguments, DType common_dtype) {

@@ -54,8 +54,12 @@ void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& stri
 // torch's thread pool.
 Parallel torch_parallel();
 
-// Every tensor must be on `device`.
-void check_devices(const OpInfo& op, const Arguments& arguments, at::DeviceType device);
+// Every operand must be on `device`, but for 0-d CPU tensors, which any device takes by value.
+void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tensor* output,
+                   at::DeviceType device);
+
+// The dtype that operands which are all numbers promote to.
+at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments);
 
 at::Scalar as_scalar(const Number& number);
 

@@ -129,8 +129,8 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   } else {
     const Overload overload(library, op, Variant::Functional, scalar_inputs);
-    overload.implement<typename Sig::Compute, typename Sig::Functional>(
-        DispatchKey::CompositeExplicitAutograd, &call_cpu);
+    overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
+        DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
   }
   register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {

@@ -11,11 +11,12 @@ import samples
 import torch
 
 import iterlab
-from iterlab import OpEntry
+from iterlab import OpEntry, Parameter
 
 ELEMENTWISE = [entry for entry in iterlab.op_table() if entry.kind == "elementwise"]
-# What torch says of its own conversions and of complex32, which the tests need.
+# What torch says of its own conversions, of complex32, and of what its forward mode imports.
 TORCH_WARNINGS = [
+    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Casting complex values to real discards:UserWarning"),
     pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
 ]
@@ -87,16 +88,31 @@ def is_bool_input(entry: OpEntry, i: int) -> bool:
     return bool(entry.bool_inputs >> i & 1)
 
 
+# A value that a required parameter gets, and one that differs from every usual default.
+REQUIRED = {"scalar": 2, "alpha": 2, "float": 0.5, "optional_float": 0.5, "int": 1, "bool": True}
+REQUIRED |= {"dtype": torch.float32}
+OTHER = {"scalar": 3, "alpha": 3, "float": 0.25, "optional_float": 0.25, "int": 2}
+
+
+def other_values(parameter: Parameter) -> list[Any]:
+    """Values beside the default."""
+    if parameter.kind == "choice":
+        return list(parameter.choices)
+    if parameter.kind == "bool":
+        return [parameter.default != "True"]
+    return [OTHER[parameter.kind]] if parameter.kind in OTHER else []
+
+
 def parameter_sets(entry: OpEntry) -> list[dict[str, Any]]:
-    """Arguments that are not tensors: required ones alone, then each other one in turn."""
+    """Arguments that are not tensors: required ones alone, then each other value in turn."""
     required: dict[str, Any] = {}
     for parameter in entry.parameters:
         if parameter.default is None:
-            required[parameter.name] = torch.float32 if parameter.kind == "dtype" else 2
+            first = parameter.choices[0] if parameter.choices else None
+            required[parameter.name] = REQUIRED.get(parameter.kind, first)
     sets = [required]
     for parameter in entry.parameters:
-        if parameter.kind in ("alpha", "scalar"):
-            sets.append(required | {parameter.name: 3})
+        sets += [required | {parameter.name: value} for value in other_values(parameter)]
     return sets
 
 
@@ -107,11 +123,12 @@ def invoke(
     parameters: dict[str, Any],
     **more: Any,
 ) -> Any:
-    positional, keywords = [], {}
+    positional, keywords, skipped = [], {}, False
     for parameter in entry.parameters:
         if parameter.name not in parameters:
+            skipped = True
             continue
-        if parameter.keyword_only or len(positional) < len(keywords):
+        if parameter.keyword_only or skipped:
             keywords[parameter.name] = parameters[parameter.name]
         else:
             positional.append(parameters[parameter.name])
@@ -313,7 +330,9 @@ def _representatives() -> set[str]:
 REPRESENTATIVES = _representatives()
 
 
-def slow_unless_representative(entry: OpEntry, *more: Any, quick: bool = False) -> Any:
+def slow_unless_representative(
+    entry: OpEntry, *more: Any, quick: bool = False, id: str | None = None
+) -> Any:
     """A pytest parameter set. `make test` runs representatives and what is `quick`."""
     thorough = entry.name not in REPRESENTATIVES and not quick
-    return pytest.param(entry, *more, marks=[pytest.mark.slow] if thorough else [])
+    return pytest.param(entry, *more, marks=[pytest.mark.slow] if thorough else [], id=id)

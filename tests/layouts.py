@@ -186,3 +186,20 @@ def _cases() -> list[Case]:
 CASES = _cases()
 BY_NAME = {case.name: case for case in CASES}
 assert len(BY_NAME) == len(CASES)
+
+# One case of each kind of loop: what `make test` runs for operators whose signature others share.
+CORE = [
+    BY_NAME[name]
+    for name in (
+        "contiguous",
+        "transposed",
+        "row",
+        "column",
+        "zero-dim",
+        "misaligned",
+        "channels_last mixed",
+        "permuted 3-D both",
+        "inner stride 2",
+        "inner 3 of 4",
+    )
+]

@@ -80,26 +80,27 @@ def promotion_cases() -> list[tuple[str, torch.Tensor | complex]]:
     return cases
 
 
-@pytest.mark.parametrize(
-    "default", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=name_of
-)
+@pytest.mark.parametrize("default", [torch.float32, torch.float64, torch.float16], ids=name_of)
 def test_promotion_of_every_pair(default: torch.dtype) -> None:
     """`where` promotes as torch.result_type does, and computes in every dtype."""
     torch.set_default_dtype(default)
     condition = torch.empty((), dtype=torch.bool, device="meta")
+    wrong = []
     for (name_a, a), (name_b, b) in itertools.product(promotion_cases(), repeat=2):
         try:
-            want = torch.result_type(a, b)
+            want = samples.short_name(torch.result_type(a, b))
         except RuntimeError:
-            with pytest.raises(
-                RuntimeError, match=r"^iterlab::where: expected dtypes that promote"
-            ):
-                iterlab.plan("where", condition, a, b)
-            continue
-        plan = iterlab.plan("where", condition, a, b)
-        assert isinstance(plan, iterlab.Plan)
-        got = {plan.common_dtype, plan.result_dtype}
-        assert got == {samples.short_name(want)}, (default, name_a, name_b)
+            want = "refused"
+        try:
+            plan = iterlab.plan("where", condition, a, b)
+            assert isinstance(plan, iterlab.Plan) and plan.common_dtype == plan.result_dtype
+            got = plan.result_dtype
+        except RuntimeError as error:
+            assert str(error).startswith("iterlab::where: expected dtypes that promote"), error
+            got = "refused"
+        if got != want:
+            wrong.append(f"{name_a} with {name_b}: {got}, torch {want}")
+    assert not wrong, wrong
 
 
 @pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
@@ -122,7 +123,7 @@ def test_result_dtype_by_promotion_kind(entry: iterlab.OpEntry) -> None:
         assert plan.result_dtype == samples.short_name(want), dtypes
 
 
-# The path and the layout classes (output, then inputs) of each case, for an operator with two inputs.
+# The path and the layout classes (output, then inputs) of each case, with two inputs.
 PATHS = {
     "contiguous": ("vectorized", "flat", "contiguous contiguous contiguous"),
     "contiguous large": ("vectorized", "flat", "contiguous contiguous contiguous"),
@@ -140,7 +141,7 @@ PATHS = {
     "one element": ("vectorized", "flat", "contiguous contiguous broadcast"),
     "zero-dim": ("vectorized", "flat", "contiguous contiguous broadcast"),
     "outer product": ("strided", "nested_dims", "contiguous broadcast contiguous"),
-    "middle row": ("strided", "short_rows", "rows rows rows"),
+    "middle row": ("strided", "short_rows", "contiguous contiguous rows"),
     "expanded": ("strided", "nested_dims", "contiguous contiguous broadcast"),
     "expanded both": ("strided", "nested_dims", "contiguous broadcast broadcast"),
     "sliding windows": ("strided", "nested_dims", "contiguous contiguous contiguous"),
@@ -162,7 +163,7 @@ PATHS = {
     "short transposed": ("tiled", "fastest_dim_differs", "contiguous contiguous transposed"),
     "zero size": ("vectorized", "empty", "contiguous contiguous contiguous"),
     "zero size strided": ("vectorized", "empty", "contiguous contiguous contiguous"),
-    "zero size broadcast": ("vectorized", "empty", "contiguous contiguous contiguous"),
+    "zero size broadcast": ("vectorized", "empty", "contiguous contiguous rows"),
     "zero dims": ("vectorized", "flat", "contiguous contiguous contiguous"),
     "one element only": ("vectorized", "flat", "contiguous contiguous contiguous"),
     "inner stride 2": ("strided", "inner_strided", "contiguous contiguous strided"),
@@ -243,9 +244,11 @@ def test_force_path_nests_and_is_undone_by_an_error() -> None:
             raise ZeroDivisionError
         assert plan_case(case).path == "generic"
     assert plan_case(case).path == "vectorized"
-    with pytest.raises(ValueError, match="^iterlab: expected path vectorized, .* got 'fast'$"):
-        with iterlab.force_path("fast"):
-            pass
+    with (
+        pytest.raises(ValueError, match=r"^iterlab: expected path vectorized, .* got 'fast'$"),
+        iterlab.force_path("fast"),
+    ):
+        pass
 
 
 def test_paths_of_other_threads_are_their_own() -> None:
@@ -321,17 +324,19 @@ def test_out_must_hold_the_result(common: torch.dtype) -> None:
 
 def test_errors_of_the_python_door() -> None:
     x = torch.empty(2, device="meta")
-    with pytest.raises(ValueError, match="^iterlab: expected the name of an operator .*'nope'$"):
+    with pytest.raises(ValueError, match=r"^iterlab: expected the name of an operator .*'nope'$"):
         iterlab.plan("nope", x)
-    with pytest.raises(ValueError, match="^iterlab: expected an operator with an in-place variant"):
+    with pytest.raises(
+        ValueError, match=r"^iterlab: expected an operator with an in-place variant"
+    ):
         iterlab.plan("where_", x, x, x)
-    with pytest.raises(TypeError, match="^iterlab::add: expected operands input, other, got 1$"):
+    with pytest.raises(TypeError, match=r"^iterlab::add: expected operands input, other, got 1$"):
         iterlab.plan("add", x)
-    with pytest.raises(TypeError, match="^iterlab::add: expected arguments .*, got .*'beta'"):
+    with pytest.raises(TypeError, match=r"^iterlab::add: expected arguments .*, got .*'beta'"):
         iterlab.plan("add", x, x, beta=2)
-    with pytest.raises(TypeError, match="^iterlab: expected tensors and numbers"):
+    with pytest.raises(TypeError, match=r"^iterlab: expected tensors and numbers"):
         iterlab.plan("add", x, "2")
-    with pytest.raises(ValueError, match="^iterlab: expected as many strides as sizes$"):
+    with pytest.raises(ValueError, match=r"^iterlab: expected as many strides as sizes$"):
         _C.Operand([2], [], "float32")
     with pytest.raises(IndexError, match="Dimension out of range"):
         iterlab.plan("sum", x, dim=1)

@@ -14,8 +14,8 @@ namespace {
 // Not a multiple of 4096 bytes, so that loads from one buffer do not seem to depend on stores to
 // the next (low address bits are compared first).
 struct StageBuffer {
-  alignas(64) char lanes[kTileBytes + 320];
-  alignas(64) char raw[kTileBytes + 320];
+  alignas(64) char lanes[kLargestTileBytes + 320];
+  alignas(64) char raw[kLargestTileBytes + 320];
 };
 
 struct Call {
@@ -52,11 +52,12 @@ void run_flat(const Call& call, const Parallel& parallel) {
   });
 }
 
-// Walks the tiles of a plan in order: along the rows' dim first when tiles are one row, else along
-// the innermost.
+// Walks the tiles of a plan in order: along the innermost dim first, or along the rows where the
+// path is tiled. Note [Transposed tiles]
 class TileWalk {
  public:
   explicit TileWalk(const Plan& plan) : plan_(plan), ndim_(std::max(2, plan.loop_shape.size())) {
+    if (plan.path == Path::tiled) std::swap(order_[0], order_[1]);
     for (int d = 0; d < ndim_; ++d) {
       const int64_t size = d < plan.loop_shape.size() ? plan.loop_shape[d] : 1;
       step_[d] = d == 0 ? plan.tile_inner : d == 1 ? plan.tile_rows : 1;
@@ -68,14 +69,16 @@ class TileWalk {
   int64_t total() const { return total_; }
 
   void seek(int64_t tile) {
-    for (int d = 0; d < ndim_; ++d) {
+    for (int i = 0; i < ndim_; ++i) {
+      const int d = dim(i);
       index_[d] = tile % tiles_[d] * step_[d];
       tile /= tiles_[d];
     }
   }
 
   void next() {
-    for (int d = 0; d < ndim_; ++d) {
+    for (int i = 0; i < ndim_; ++i) {
+      const int d = dim(i);
       index_[d] += step_[d];
       if (index_[d] < tiles_[d] * step_[d]) return;
       index_[d] = 0;
@@ -99,9 +102,19 @@ class TileWalk {
     return tile;
   }
 
+  // The tile of the same shape one step further.
+  Tile following(Tile tile, int operand) const {
+    const int d = order_[0];
+    if (d < plan_.loop_shape.size()) tile.data += step_[d] * plan_.operands[static_cast<size_t>(operand)].strides[d];
+    return tile;
+  }
+
  private:
+  int dim(int i) const { return i < 2 ? order_[i] : i; }
+
   const Plan& plan_;
   int ndim_;
+  int order_[2] = {0, 1};
   int64_t total_ = 1;
   int64_t step_[kMaxDims], tiles_[kMaxDims], index_[kMaxDims];
 };
@@ -127,7 +140,11 @@ class TileRunner {
       pointers[i] = operand.staged ? buffers_[i].lanes : tile.data;
       pitches[i] = operand.staged ? tile.inner * lane_ : tile.row_stride;
       flat = flat && (tile.rows == 1 || pitches[i] == tile.inner * lane_);
-      if (i >= plan.num_outputs && operand.staged && !(tile == staged_[i])) {
+      if (i < plan.num_outputs || tile == staged_[i]) continue;
+      if (operand.staged || plan.path == Path::tiled) {
+        prefetch(walk.following(tile, i), element_size(operand.dtype));
+      }
+      if (operand.staged) {
         stage_in(call_.stage, tile, operand.dtype, plan.compute_dtype, buffers_[i].lanes,
                  buffers_[i].raw);
         staged_[i] = tile;
@@ -138,7 +155,7 @@ class TileRunner {
       const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
       if (operand.staged)
         stage_out(call_.stage, tiles[i], plan.compute_dtype, operand.dtype, buffers_[i].lanes,
-                  buffers_[i].raw);
+                  buffers_[i].raw, operand.streamed);
     }
   }
 
@@ -164,6 +181,7 @@ void run_tiles(const Call& call, const Parallel& parallel) {
     TileRunner runner(call);
     walk.seek(begin);
     for (int64_t tile = begin; tile < end; ++tile, walk.next()) runner.run(walk);
+    call.stage.stream_fence();
   });
 }
 

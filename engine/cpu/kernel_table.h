@@ -34,8 +34,11 @@ using ScatterFn = void (*)(const char* packed, char* strided, int64_t inner_stri
 // Writes `count` copies of one element.
 using FillFn = void (*)(const char* element, char* packed, int64_t count);
 
-// Copies bytes with stores that bypass the caches; for results too large to be read back from them.
-using StreamFn = void (*)(const char* from, char* to, int64_t bytes);
+// Copies `rows` packed runs of `bytes` bytes to runs `row_stride` bytes apart, with stores that
+// bypass the caches: for results too large to be read back from them. Ordered by the table's
+// stream_fence.
+using StreamRowsFn = void (*)(const char* packed, char* to, int64_t row_stride, int64_t bytes,
+                              int64_t rows);
 
 // log2 of the element sizes 1, 2, 4, 8, 16: moves look at an element's width only.
 inline constexpr int kNumWidths = 5;
@@ -73,7 +76,8 @@ struct StageKernels {
   ScatterFn scatter_strided[kNumWidths];
   ScatterFn scatter_transposed[kNumWidths];
   FillFn fill[kNumWidths];
-  StreamFn stream;
+  StreamRowsFn stream_rows;
+  void (*stream_fence)();
 };
 
 // All of one capability. Operators are in the order of iterlab/ops.h.

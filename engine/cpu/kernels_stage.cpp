@@ -49,7 +49,8 @@ constexpr StageKernels make_stage_kernels() {
   set_moves<4>(kernels);
   set_moves<8>(kernels);
   set_moves<16>(kernels);
-  kernels.stream = stream;
+  kernels.stream_rows = stream_rows;
+  kernels.stream_fence = stream_fence;
   return kernels;
 }
 

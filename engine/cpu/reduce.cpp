@@ -92,9 +92,9 @@ class StripRunner {
     if (plan_.result_dtype != plan_.output_dtype && plan_.result_dtype != plan_.accumulate_dtype) {
       call_.stage.cast[type_index(plan_.accumulate_dtype)][type_index(plan_.result_dtype)](
           row, staged_, strip.columns);
-      stage_out(call_.stage, tile, plan_.result_dtype, plan_.output_dtype, staged_, raw_);
+      stage_out(call_.stage, tile, plan_.result_dtype, plan_.output_dtype, staged_, raw_, false);
     } else {
-      stage_out(call_.stage, tile, plan_.accumulate_dtype, plan_.output_dtype, row, raw_);
+      stage_out(call_.stage, tile, plan_.accumulate_dtype, plan_.output_dtype, row, raw_, false);
     }
   }
 

@@ -18,6 +18,20 @@ struct Tile {
   bool operator==(const Tile&) const = default;
 };
 
+// Note [Prefetch]
+// A tile is staged in a burst, then computed on for as long; left alone, the memory is idle in between
+// and every burst starts anew. The lines of the next tile are asked for before the formula runs.
+inline void prefetch(const Tile& tile, int64_t element) {
+  const bool along_rows = tile.inner_stride != element && tile.row_stride == element && tile.rows > 1;
+  const int64_t lines = along_rows ? tile.inner : tile.rows;
+  const int64_t pitch = along_rows ? tile.inner_stride : tile.row_stride;
+  const int64_t bytes = along_rows ? tile.rows * element : tile.inner * tile.inner_stride;
+  if (!along_rows && tile.inner_stride > 64) return;
+  for (int64_t line = 0; line < lines; ++line) {
+    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(tile.data + line * pitch + b);
+  }
+}
+
 // The kernel for a tile's layout.
 inline GatherFn gather_for(const StageKernels& stage, const Tile& tile, int64_t element) {
   const int width = width_index(element);
@@ -66,12 +80,15 @@ inline void stage_in(const StageKernels& stage, const Tile& tile, DType from, DT
 }
 
 // Writes `lanes`, a packed tile of dtype `from`, to memory in dtype `to`. `raw` is scratch for the
-// tile in `to`.
+// tile in `to`. `streamed`: past the caches, where the rows are whole cache lines.
 inline void stage_out(const StageKernels& stage, const Tile& tile, DType from, DType to,
-                      const char* lanes, char* raw) {
+                      const char* lanes, char* raw, bool streamed) {
   const int64_t element = element_size(to), lane = element_size(from);
   const CastFn cast = stage.cast[type_index(from)][type_index(to)];
-  if (cast != nullptr && tile.inner_stride == element &&
+  const bool lines =
+      tile.rows == 1 || (tile.row_stride % 64 == 0 && tile.inner * element % 64 == 0);
+  streamed = streamed && lines;
+  if (!streamed && cast != nullptr && tile.inner_stride == element &&
       (tile.inner >= kCastRowFrom || tile.rows == 1)) {
     for (int64_t r = 0; r < tile.rows; ++r) {
       cast(lanes + r * tile.inner * lane, tile.data + r * tile.row_stride, tile.inner);
@@ -83,8 +100,12 @@ inline void stage_out(const StageKernels& stage, const Tile& tile, DType from, D
     cast(lanes, raw, tile.inner * tile.rows);
     packed = raw;
   }
-  scatter_for(stage, tile, element)(packed, tile.data, tile.inner_stride, tile.row_stride,
-                                    tile.inner, tile.rows);
+  if (streamed) {
+    stage.stream_rows(packed, tile.data, tile.row_stride, tile.inner * element, tile.rows);
+  } else {
+    scatter_for(stage, tile, element)(packed, tile.data, tile.inner_stride, tile.row_stride,
+                                      tile.inner, tile.rows);
+  }
 }
 
 }  // namespace iterlab::cpu

@@ -51,24 +51,35 @@ ITERLAB_FN void stream_vector(const char* from, char* to) {
 }
 #endif
 
-// Copies bytes without reading the target's lines first. The head is copied up to a whole cache
-// line: a line that is only partly streamed costs a read-modify-write in memory.
-inline void stream(const char* from, char* to, int64_t bytes) {
+// Copies `rows` runs of `bytes` bytes from packed memory, without reading the target's lines first.
+// The head of a run is copied up to a whole cache line: a line that is only partly streamed costs a
+// read-modify-write in memory. The stores are ordered by stream_fence: a fence for each run of 128
+// to 256 bytes brought 9 GB/s down to 1.
+inline void stream_rows(const char* packed, char* to, int64_t row_stride, int64_t bytes,
+                        int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r, packed += bytes, to += row_stride) {
 #if defined(__SSE2__)
-  const int64_t misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % 64);
-  const int64_t head = std::min((64 - misaligned) % 64, bytes);
-  const int64_t body = (bytes - head) / 64 * 64;
-  std::memcpy(to, from, static_cast<size_t>(head));
-  for (int64_t i = head; i < head + body; i += 64) {
-    for (int64_t part = 0; part < 64; part += kStreamBytes) {
-      stream_vector(from + i + part, to + i + part);
+    const int64_t misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % 64);
+    const int64_t head = std::min((64 - misaligned) % 64, bytes);
+    const int64_t body = (bytes - head) / 64 * 64;
+    std::memcpy(to, packed, static_cast<size_t>(head));
+    for (int64_t i = head; i < head + body; i += 64) {
+      for (int64_t part = 0; part < 64; part += kStreamBytes) {
+        stream_vector(packed + i + part, to + i + part);
+      }
     }
-  }
-  const int64_t tail = head + body;
-  std::memcpy(to + tail, from + tail, static_cast<size_t>(bytes - tail));
-  _mm_sfence();
+    const int64_t tail = head + body;
+    std::memcpy(to + tail, packed + tail, static_cast<size_t>(bytes - tail));
 #else
-  std::memcpy(to, from, static_cast<size_t>(bytes));
+    std::memcpy(to, packed, static_cast<size_t>(bytes));
+#endif
+  }
+}
+
+// Makes streamed stores visible to other threads, as ordinary ones are.
+inline void stream_fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
 #endif
 }
 

@@ -1,14 +1,15 @@
-// The mathematics of functors for SIMD vectors: PyTorch's own vector classes, which carry SLEEF's numerics.
+// The mathematics of functors for SIMD vectors: PyTorch's own vector classes, which carry SLEEF's
+// numerics.
 #pragma once
-
-#include <ATen/cpu/vec/functional.h>
 
 #include "iterlab/math.h"
 
+#include <ATen/cpu/vec/functional.h>
+
 namespace iterlab {
 
-// The SIMD vector of a compute type, or Lane<T> where plain loops serve as well: every compiler vectorises integers.
-// at::vec has complex vectors from AVX2 on.
+// The SIMD vector of a compute type, or Lane<T> where plain loops serve as well: every compiler
+// vectorises integers. at::vec has complex vectors from AVX2 on.
 #if defined(CPU_CAPABILITY_DEFAULT)
 template <class T>
 inline constexpr bool has_vector = std::is_floating_point_v<T>;
@@ -25,8 +26,8 @@ namespace math {
 template <class T>
 using Vec = at::vec::Vectorized<T>;
 
-// A mask is as wide as the vector that it came from, but of a type of its own: it is not a number. Of complex vectors,
-// which have no order and no blend, it holds 1 or 0 for each number.
+// A mask is as wide as the vector that it came from, but of a type of its own: it is not a number.
+// Of complex vectors, which have no order and no blend, it holds 1 or 0 for each number.
 template <class T>
 struct VecMask {
   Vec<T> lanes;
@@ -84,13 +85,15 @@ ITERLAB_FN VecMask<T> isnan(const Vec<T>& x) {
 }
 
 template <class T>
-ITERLAB_FN Vec<T> select(const VecMask<T>& condition, const Vec<T>& if_true, const Vec<T>& if_false) {
+ITERLAB_FN Vec<T> select(const VecMask<T>& condition, const Vec<T>& if_true,
+                         const Vec<T>& if_false) {
   if constexpr (is_complex_v<T>) {
     T chosen[Vec<T>::size()], others[Vec<T>::size()], mask[Vec<T>::size()];
     if_true.store(chosen);
     if_false.store(others);
     condition.lanes.store(mask);
-    for (int i = 0; i < Vec<T>::size(); ++i) chosen[i] = mask[i].real() != 0 ? chosen[i] : others[i];
+    for (int i = 0; i < Vec<T>::size(); ++i)
+      chosen[i] = mask[i].real() != 0 ? chosen[i] : others[i];
     return Vec<T>::loadu(chosen);
   } else {
     return Vec<T>::blendv(if_false, if_true, condition.lanes);

@@ -1,17 +1,17 @@
 // Lane<T>: one scalar of a compute type, with the arithmetic that ATen gives its dtype.
 #pragma once
 
+#include "iterlab/dtype.h"
+
 #include <limits>
 #include <type_traits>
-
-#include "iterlab/dtype.h"
 
 namespace iterlab {
 
 // Note [Lanes]
-// A functor is a template over V. V is a SIMD vector where there is one for the compute type, else Lane<T>. Lane<T> is T
-// with two differences: integers wrap around (they are computed unsigned, so overflow is defined), and for bool `+` is
-// "or" and `*` is "and", as in ATen.
+// A functor is a template over V. V is a SIMD vector where there is one for the compute type, else
+// Lane<T>. Lane<T> is T with two differences: integers wrap around (they are computed unsigned, so
+// overflow is defined), and for bool `+` is "or" and `*` is "and", as in ATen.
 template <class T>
 struct Lane {
   using value_type = T;
@@ -33,7 +33,8 @@ ITERLAB_FN V constant(X x) {
 
 namespace detail {
 
-// The type in which integers are computed without undefined overflow: unsigned, at least int's width.
+// The type in which integers are computed without undefined overflow: unsigned, at least int's
+// width.
 template <class T>
 using Wrapping = std::make_unsigned_t<std::conditional_t<(sizeof(T) < sizeof(int)), int, T>>;
 

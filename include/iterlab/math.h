@@ -1,14 +1,16 @@
-// The mathematics of functors for scalars: comparison, selection, rounding. Elementary functions are in math_*.h;
-// engine/cpu/vec_math.h has the same names for SIMD vectors.
+// The mathematics of functors for scalars: comparison, selection, rounding. Elementary functions
+// are in math_*.h; engine/cpu/vec_math.h has the same names for SIMD vectors.
 #pragma once
-
-#include <cmath>
 
 #include "iterlab/lane.h"
 
+#include <cmath>
+#include <complex>
+
 // Note [Masks]
-// A comparison returns a mask: bool for a lane, a vector of all-ones or all-zeros lanes for a SIMD vector. Masks are
-// combined with both/either/negated and consumed by select and as_value; functors do not look inside.
+// A comparison returns a mask: bool for a lane, a vector of all-ones or all-zeros lanes for a SIMD
+// vector. Masks are combined with both/either/negated and consumed by select and as_value; functors
+// do not look inside.
 namespace iterlab::math {
 
 template <class T>
@@ -68,7 +70,8 @@ ITERLAB_FN V as_value(bool mask) {
   return constant<V>(mask);
 }
 
-// a * b + c, rounded once for real floating types, as ATen's vectorised add does; wrapping for integers.
+// a * b + c, rounded once for real floating types, as ATen's vectorised add does; wrapping for
+// integers.
 template <class T>
 ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -80,8 +83,11 @@ ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
 
 template <class T>
 ITERLAB_FN Lane<T> exp(Lane<T> x) {
-  using std::exp;  // complex: found beside c10::complex
-  return exp(x.value);
+  if constexpr (is_complex_v<T>) {
+    return T(std::exp(std::complex<typename T::value_type>(x.value)));
+  } else {
+    return std::exp(x.value);
+  }
 }
 
 }  // namespace iterlab::math

@@ -20,7 +20,8 @@ struct Join<OpList<Ops...>> {
 template <class... A, class... B, class... Rest>
 struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest...> {};
 
-using ElementwiseOps = Join<UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, DataOps>::type;
+using ElementwiseOps =
+    Join<UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, DataOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
 
 }  // namespace iterlab::ops

@@ -45,7 +45,8 @@ enum class PathReason : uint8_t {
 struct OperandPlan {
   DType dtype = DType::Undefined;
   LayoutClass layout = LayoutClass::contiguous;
-  bool staged = false;  // goes through a buffer in the compute type; otherwise used in place
+  bool staged = false;    // goes through a buffer in the compute type; otherwise used in place
+  bool streamed = false;  // an output that is written past the caches
   Dims strides;
 };
 
@@ -71,6 +72,7 @@ struct Plan : BasicShapePlan<int64_t> {
   int64_t numel = 0;
   Dims loop_shape;                                 // iteration order, fastest dim first, coalesced
   std::array<OperandPlan, kMaxOperands> operands;  // outputs first
+  bool may_stream = true;                          // no output is an input too
   Path path = Path::vectorized;
   PathReason reason = PathReason::Flat;
   int reason_operand = -1;

@@ -79,13 +79,19 @@ inline constexpr int kNumCategories = 3;
 // changes the result only if it is of a higher kind (bool < integer < floating < complex); then it
 // also brings its width, except that a complex number beside floating tensors keeps their width.
 // The same rule as torch.result_type.
-constexpr std::optional<DType> combine_categories(std::optional<DType> strong,
-                                                  std::optional<DType> weak) {
-  if (!strong) return weak;
-  if (!weak || is_complex(*strong)) return strong;
-  if (is_floating(*strong)) return is_complex(*weak) ? complex_of(*strong) : *strong;
-  if (*strong == DType::Bool || is_floating(*weak) || is_complex(*weak))
-    return promote_types(*strong, *weak);
+// Undefined stands for a category without operands; nothing is returned where torch has no
+// promotion.
+constexpr std::optional<DType> combine_categories(DType strong, DType weak) {
+  if (strong == DType::Undefined) return weak;
+  if (weak == DType::Undefined || is_complex(strong)) return strong;
+  if (is_floating(strong)) {
+    if (!is_complex(weak)) return strong;
+    if (kFloat8.contains(strong)) return std::nullopt;
+    return complex_of(strong);
+  }
+  if (detail::is_wide_unsigned(strong) && is_complex(weak)) return weak;
+  if (strong == DType::Bool || is_floating(weak) || is_complex(weak))
+    return promote_types(strong, weak);
   return strong;
 }
 

@@ -1,4 +1,4 @@
-"""Elementwise and reduction operators for PyTorch without slow cases, and a planner that says what it does.
+"""Elementwise and reduction operators for PyTorch without slow cases, explained.
 
 >>> import torch, iterlab
 >>> iterlab.add(x, y)                    # any layout, any dtype, differentiable

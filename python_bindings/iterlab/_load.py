@@ -13,8 +13,8 @@ def minor(version: str) -> str:
 def check_torch(built_for: str, running: str) -> None:
     """Raise ImportError where iterlab was built for another minor version of torch.
 
-    PyTorch's C++ interface changes between minor versions; without this check, the import ends in an
-    undefined symbol.
+    PyTorch's C++ interface changes between minor versions; without this check, the import ends in
+    an undefined symbol.
     """
     if minor(built_for) != minor(running):
         raise ImportError(
@@ -25,8 +25,8 @@ def check_torch(built_for: str, running: str) -> None:
 
 def load() -> None:
     """Register `torch.ops.iterlab`."""
-    from iterlab import _build_info
+    import iterlab._build_info as _build_info
 
     check_torch(_build_info.torch_version, torch.__version__)
     folder = Path(_build_info.__file__).parent
-    torch.ops.load_library(folder / "libiterlab_ops.so")
+    torch.ops.load_library(folder / "libiterlab_ops.so")  # type: ignore[no-untyped-call]

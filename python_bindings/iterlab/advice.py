@@ -1,4 +1,4 @@
-"""What a caller could change so that a call gets a faster path: candidates, each tried on the planner itself."""
+"""What a caller could change to get a faster path: candidates, each tried on the planner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Operand = torch.Tensor | complex
 
 @dataclass(frozen=True)
 class Advice:
-    """A line of code that gives the call a faster path, what it costs once, and the path it then takes."""
+    """A line of code that gives the call a faster path, what it costs once, and the path it then
+    takes.
+    """
 
     code: str
     bytes: int
@@ -41,7 +43,9 @@ def _blank(sizes: torch.Size, strides: tuple[int, ...], dtype: torch.dtype) -> t
 
 
 def _relaid(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """Give copies of a tensor in the usual dense layouts, without data, and the code that makes each."""
+    """Give copies of a tensor in the usual dense layouts, without data, and the code that makes
+    each.
+    """
     meta = _blank(tensor.shape, tensor.stride(), tensor.dtype)
     if not meta.is_contiguous():
         yield f"{name}.contiguous()", meta.contiguous()
@@ -106,17 +110,25 @@ def _all(
             total += _traffic(changed[i])
     better = _plan_or_none(op, changed, out, kwargs) if codes else None
     if better is not None and _rank(better) < _rank(facts):
-        why = "no operand is dense" if len(codes) > 1 else f"operand `{codes[0][:-13]}` is not dense"
+        why = (
+            "no operand is dense" if len(codes) > 1 else f"operand `{codes[0][:-13]}` is not dense"
+        )
         yield Advice(", ".join(codes), total, better.path, why)
 
 
 def advise(
-    op: str, names: list[str], args: list[Any], out: torch.Tensor | None, kwargs: dict[str, Any], facts: Plan
+    op: str,
+    names: list[str],
+    args: list[Any],
+    out: torch.Tensor | None,
+    kwargs: dict[str, Any],
+    facts: Plan,
 ) -> Advice | None:
-    """Find the cheapest change that gives the call a faster path, or None where the path is fast or nothing helps.
+    """Find the cheapest change that gives the call a faster path, or None where the path is fast or
+    nothing helps.
 
-    `names` are those of the leading tensor operands in `args`. The path of a suggestion is what the planner says of
-    the changed call, not a guess.
+    `names` are those of the leading tensor operands in `args`. The path of a suggestion is what the
+    planner says of the changed call, not a guess.
     """
     if facts.reason in _CHEAP_REASONS or facts.path == "vectorized":
         return None
@@ -124,6 +136,8 @@ def advise(
         better = _plan_or_none(op, args, None, kwargs)
         if better is not None and _rank(better) < _rank(facts):
             code = f"{op}({', '.join(names)})"
-            return Advice(code, 0, better.path, "the strides of `out` differ from those the call would choose")
+            return Advice(
+                code, 0, better.path, "the strides of `out` differ from those the call would choose"
+            )
     found = next(_single(op, names, args, out, kwargs, facts), None)
     return found or next(_all(op, names, args, out, kwargs, facts), None)

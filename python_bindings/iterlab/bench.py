@@ -1,9 +1,10 @@
-"""Benchmarks: each case's share of the contiguous rate of torch's own add, peers in turns, in one run."""
+"""Benchmarks: each case's share of the rate of torch's contiguous add, peers taking turns."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import time
 from collections.abc import Iterator
@@ -28,7 +29,9 @@ from iterlab.units import bytes_text, time_text
 
 @dataclass(frozen=True)
 class Timing:
-    """A peer's result: median seconds a call, its spread, bytes/s, and the share of the contiguous add's bytes/s."""
+    """A peer's result: median seconds a call, its spread, bytes/s, and the share of the contiguous
+    add's bytes/s.
+    """
 
     seconds: float
     spread: float
@@ -74,7 +77,9 @@ def machine() -> dict[str, Any]:
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        model = next(
+            line.partition(":")[2].strip() for line in lines if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         pass
     return {
@@ -96,7 +101,10 @@ def copy_and_triad(settings: Settings) -> dict[str, float]:
         "triad": lambda: torch.add(x, y, alpha=2, out=out),
     }
     times = interleaved(work, settings.rounds)
-    return {"copy": 2 * traffic / times["copy"].median, "triad": 3 * traffic / times["triad"].median}
+    return {
+        "copy": 2 * traffic / times["copy"].median,
+        "triad": 3 * traffic / times["triad"].median,
+    }
 
 
 def _plan_of(call: Call, out: torch.Tensor | None) -> tuple[str, int]:
@@ -114,13 +122,15 @@ def _output(case: Case, call: Call, form: str) -> torch.Tensor | None:
 
 
 def measure(case: Case, form: str, settings: Settings) -> Result | None:
-    """Measure one case on the current number of threads. None where the form does not apply to it."""
+    """Measure a case on the current number of threads; None where the form is not for it."""
     if form == "new" and (case.out is not None or is_reduction(case)):
         return None
     call = case.build(settings.n)
     out = _output(case, call, form)
     count = torch.get_num_threads()
-    generic = not settings.quick or (count == min(settings.threads) and form == "out=")
+    generic = (
+        count == min(settings.threads) and form == "out="
+    )  # slow, and the same ratio elsewhere
     work = peers(call, out, generic, compiled=not settings.quick)
     x, y, result = (torch.ones(settings.n, settings.n) for _ in range(3))
     times = interleaved(work | {"reference": lambda: torch.add(x, y, out=result)}, settings.rounds)
@@ -169,36 +179,49 @@ def result_table(results: list[Result], title: str) -> Table:
     shown = [peer for peer in COLOURS if any(peer in result.peers for result in results)]
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("case", no_wrap=True)
-    table.add_column("path")
+    table.add_column("path", no_wrap=True)
     for name in ("bytes", "time", "±", "GB/s", *shown, "vs torch"):
         table.add_column(name, justify="right", no_wrap=True)
     for result in results:
         own = result.peers["iterlab"]
-        shares = [f"{result.peers[peer].share:.2f}" if peer in result.peers else "–" for peer in shown]
+        shares = [
+            f"{result.peers[peer].share:.2f}" if peer in result.peers else "–" for peer in shown
+        ]
         figures = (time_text(own.seconds), f"{own.spread:.0%}", f"{own.rate / 1e9:.1f}")
-        table.add_row(result.case, result.path, bytes_text(result.bytes), *figures, *shares, _speed(result))
+        table.add_row(
+            result.case, result.path, bytes_text(result.bytes), *figures, *shares, _speed(result)
+        )
     return table
 
 
-def save_picture(path: Path, results: list[Result], about: dict[str, Any], rates: dict[int, Any]) -> None:
-    """Draw the shares, with outputs given, on the fewest threads that were measured."""
+def _bars(result: Result) -> picture.Bars:
+    shares = {peer: one.share for peer, one in result.peers.items()}
+    return picture.Bars(result.case, shares, {peer: f"{one:.2f}" for peer, one in shares.items()})
+
+
+def save_picture(
+    path: Path, results: list[Result], about: dict[str, Any], rates: dict[int, Any]
+) -> None:
+    """Draw the shares, with outputs given, on the fewest threads that were measured.
+
+    Layouts are on the left, reductions on the right. The operators' plain cases, of which there are
+    many, are left to the table unless there is nothing else.
+    """
     count = min(result.threads for result in results)
-    chosen = [result for result in results if result.threads == count and result.form == "out="]
-    groups = [
-        picture.Bars(
-            result.case,
-            {peer: timing.share for peer, timing in result.peers.items()},
-            {peer: f"{timing.share:.2f}" for peer, timing in result.peers.items()},
-        )
-        for result in chosen
-    ]
+    chosen = [one for one in results if one.threads == count and one.form == "out="]
+    sides = (
+        [one for one in chosen if one.group in ("layout", "dtype", "copy")],
+        [one for one in chosen if one.group == "reduction"],
+    )
+    columns = [side for side in sides if side] or [chosen]
     picture.save_bars(
         path,
         "Share of the contiguous rate, by case",
-        f"bytes/s over those of torch's contiguous float32 add in the same rounds; {count} thread(s), torch "
-        f"{about['torch']}, {about['processor']}; copy {rates[count]['copy'] / 1e9:.1f} GB/s",
+        f"bytes/s over those of torch's contiguous float32 add in the same rounds; "
+        f"{count} thread(s), torch {about['torch']}, {about['processor']}; "
+        f"copy {rates[count]['copy'] / 1e9:.1f} GB/s",
         "share",
-        groups,
+        [[_bars(result) for result in column] for column in columns],
         reference=(1.0, "torch, contiguous add"),
         cap=2.0,
     )
@@ -211,8 +234,7 @@ def choose(wanted: list[str] | None) -> list[Case]:
         return cases
     chosen = [case for case in cases if any(text.lower() in case.name.lower() for text in wanted)]
     if not chosen:
-        names = ", ".join(case.name for case in cases)
-        raise ValueError(f"iterlab: expected a part of a case's name ({names}), got '{wanted[0]}'")
+        raise ValueError(f"iterlab: expected a part of the name of a case, got '{wanted[0]}'")
     return chosen
 
 
@@ -221,7 +243,9 @@ def _print(console: Console, results: list[Result], rates: dict[int, dict[str, f
         for form, words in (("out=", "output given"), ("new", "new output")):
             rows = [one for one in results if one.threads == count and one.form == form]
             if rows:
-                figures = ", ".join(f"{name} {rate / 1e9:.1f} GB/s" for name, rate in rates[count].items())
+                figures = ", ".join(
+                    f"{name} {rate / 1e9:.1f} GB/s" for name, rate in rates[count].items()
+                )
                 console.print()
                 console.print(result_table(rows, f"{count} thread(s), {words}; torch's {figures}"))
 
@@ -230,6 +254,9 @@ def run(console: Console, options: argparse.Namespace) -> None:
     """Measure what the command line asks for; print, and save JSON and a picture."""
     settings, about = Settings.of(options), machine()
     console.print(Text(" · ".join(f"{key} {value}" for key, value in about.items()), style="dim"))
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > about["cores"]:
+        console.print(f"this machine is busy (load {load:.1f}): times say little", style="yellow")
     if options.overhead:
         overhead.run(console, Path(options.json) if options.json else None)
         return
@@ -240,12 +267,17 @@ def run(console: Console, options: argparse.Namespace) -> None:
             rates[count] = copy_and_triad(settings)
     results = list(measure_all(cases, settings, console))
     console.print(
-        f"shares are of the bytes/s of torch's contiguous float32 add in the same rounds, operands of "
-        f"{bytes_text(4 * settings.n**2)}; ± is half the distance of the quartiles",
+        f"shares are of the bytes/s of torch's contiguous float32 add in the same rounds, "
+        f"operands of {bytes_text(4 * settings.n**2)}; ± is half the distance of the quartiles",
     )
     _print(console, results, rates)
     if options.json:
-        data = {"machine": about, "n": settings.n, "rates": rates, "results": [asdict(one) for one in results]}
+        data = {
+            "machine": about,
+            "n": settings.n,
+            "rates": rates,
+            "results": [asdict(one) for one in results],
+        }
         Path(options.json).write_text(json.dumps(data, indent=1), encoding="utf-8")
         console.print(f"\nresults: {Path(options.json).resolve()}")
     save_picture(Path(options.picture), results, about, rates)

@@ -1,4 +1,4 @@
-"""The cases that benchmarks measure and tests check: an operator, its operands as specs, in one table."""
+"""The cases that benchmarks measure and tests check, in one table: operands written as specs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from iterlab.table import OpEntry, find, op_table
 class Case:
     """One call. In its specs, {n} is the side of a square and {m} is n * n, its number of elements.
 
-    `out` is the layout of a given output where it differs from the one that the call would choose. `group` is
-    "layout", "dtype", "copy", "reduction" or "operator".
+    `out` is the layout of a given output where it differs from the one that the call would choose.
+    `group` is "layout", "dtype", "copy", "reduction" or "operator".
     """
 
     name: str
@@ -132,7 +132,8 @@ def _plain_operands(entry: OpEntry, form: str) -> tuple[str, ...] | None:
     if wanted not in known:
         return None
     return tuple(
-        ("bool" if entry.bool_inputs >> i & 1 else known[wanted]) + form for i in range(len(entry.inputs))
+        ("bool" if entry.bool_inputs >> i & 1 else known[wanted]) + form
+        for i in range(len(entry.inputs))
     )
 
 
@@ -146,20 +147,25 @@ def _of_operator(entry: OpEntry) -> Iterator[Case]:
         yield Case(entry.name, "operator", entry.name, operands, arguments)
         return
     for form, dim in (("inner", 1), ("outer", 0)):
-        yield Case(f"{entry.name} {form}", "operator", entry.name, operands, arguments | {"dim": dim})
+        yield Case(
+            f"{entry.name} {form}", "operator", entry.name, operands, arguments | {"dim": dim}
+        )
 
 
 def all_cases() -> list[Case]:
-    """Give every case of this build: the layouts, dtypes, copies and sums below, then each operator of the table.
+    """Give every case of this build: the layouts, dtypes, copies and sums below, then each operator
+    of the table.
 
     An operator that is added to the table has its cases here without further ado.
     """
     known = {entry.name for entry in op_table()}
     listed = [case for case in (*_ELEMENTWISE, *_sums()) if case.op in known]
     seen = {"add", "to", "sum"}
-    return listed + [case for entry in op_table() if entry.name not in seen for case in _of_operator(entry)]
+    return listed + [
+        case for entry in op_table() if entry.name not in seen for case in _of_operator(entry)
+    ]
 
 
 def is_reduction(case: Case) -> bool:
-    """Say whether a case reduces: then its result is small, and it is not measured with out= too."""
+    """Say whether a case reduces: its result is small, and out= would change nothing."""
     return find(case.op).kind == "reduction"

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from iterlab import spec
 from iterlab.planning import force_path
-from iterlab.table import find, op_table
+from iterlab.table import op_table
 
 PATHS = ("vectorized", "strided", "tiled", "generic")
 
@@ -76,7 +76,11 @@ def explain(options: argparse.Namespace) -> None:
 
 def console() -> Console:
     """Give a console with colour on a terminal, and wide plain text where output is piped."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=110, color_system=None)
+    return (
+        Console(highlight=False)
+        if sys.stdout.isatty()
+        else Console(highlight=False, width=150, color_system=None)
+    )
 
 
 def ops(options: argparse.Namespace) -> None:
@@ -114,13 +118,19 @@ def doctor(options: argparse.Namespace) -> int:
 
 def _add_explain(commands: Any) -> None:
     parser = commands.add_parser("explain", help="say which loop a call gets, and why")
-    parser.add_argument("op", metavar="OP", help="an operator: add, add_, sum ... (`iterlab ops` lists them)")
-    parser.add_argument("operands", metavar="SPEC", nargs="+", help="an operand: 'f32[4096,4096].t()', or a number")
+    parser.add_argument(
+        "op", metavar="OP", help="an operator: add, add_, sum ... (`iterlab ops` lists them)"
+    )
+    parser.add_argument(
+        "operands", metavar="SPEC", nargs="+", help="an operand: 'f32[4096,4096].t()', or a number"
+    )
     parser.add_argument("--out", metavar="SPEC", help="the output given as out=")
     parser.add_argument("--dim", type=int, action="append", help="a dim to reduce; may be repeated")
     parser.add_argument("--keepdim", action="store_true", help="keep reduced dims with size 1")
     parser.add_argument("--dtype", help="the dtype argument: f32, bf16 ...")
-    parser.add_argument("--arg", metavar="NAME=VALUE", action="append", default=[], help="another argument: alpha=2")
+    parser.add_argument(
+        "--arg", metavar="NAME=VALUE", action="append", default=[], help="another argument: alpha=2"
+    )
     parser.add_argument("--path", choices=PATHS, help="force this path")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="FILE", help="write a page that opens from disk")
@@ -128,24 +138,44 @@ def _add_explain(commands: Any) -> None:
 
 
 def _add_bench(commands: Any) -> None:
-    parser = commands.add_parser("bench", help="share of the memory rate by operator, layout and dtype")
-    parser.add_argument("--quick", action="store_true", help="16 MB operands, few rounds, no compiled peers")
-    parser.add_argument("--case", action="append", metavar="TEXT", help="only cases whose name contains TEXT")
-    parser.add_argument("--mb", type=int, metavar="MB", help="size of a float32 operand (64; 16 with --quick)")
-    parser.add_argument("--threads", type=int, action="append", metavar="N", help="number of threads (1 and all)")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds of interleaved peers (7; 5 with --quick)")
+    parser = commands.add_parser(
+        "bench", help="share of the memory rate by operator, layout and dtype"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="16 MB operands, few rounds, no compiled peers"
+    )
+    parser.add_argument(
+        "--case", action="append", metavar="TEXT", help="only cases whose name contains TEXT"
+    )
+    parser.add_argument(
+        "--mb", type=int, metavar="MB", help="size of a float32 operand (64; 16 with --quick)"
+    )
+    parser.add_argument(
+        "--threads", type=int, action="append", metavar="N", help="number of threads (1 and all)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="rounds of interleaved peers (7; 5 with --quick)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON")
-    parser.add_argument("--picture", metavar="FILE", default="iterlab-bench.png", help="where the picture goes")
-    parser.add_argument("--overhead", action="store_true", help="nanoseconds a call on 16 elements instead")
+    parser.add_argument(
+        "--picture", metavar="FILE", default="iterlab-bench.png", help="where the picture goes"
+    )
+    parser.add_argument(
+        "--overhead", action="store_true", help="nanoseconds a call on 16 elements instead"
+    )
     parser.set_defaults(run=bench)
 
 
 def parser() -> argparse.ArgumentParser:
     """Make the parser of the command line."""
-    top = _Parser(prog="iterlab", description="Elementwise and reduction operators for PyTorch, explained.")
+    top = _Parser(
+        prog="iterlab", description="Elementwise and reduction operators for PyTorch, explained."
+    )
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     show = commands.add_parser("demo", help="the tour, in about a minute")
-    show.add_argument("--picture", metavar="FILE", default="iterlab-demo.png", help="where the picture goes")
+    show.add_argument(
+        "--picture", metavar="FILE", default="iterlab-demo.png", help="where the picture goes"
+    )
     show.set_defaults(run=demo)
     _add_explain(commands)
     _add_bench(commands)
@@ -153,7 +183,9 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("--markdown", action="store_true", help="print docs/operators.md")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=ops)
-    commands.add_parser("doctor", help="what works here, and what to do about the rest").set_defaults(run=doctor)
+    commands.add_parser(
+        "doctor", help="what works here, and what to do about the rest"
+    ).set_defaults(run=doctor)
     return top
 
 

@@ -1,7 +1,7 @@
-"""The tour: a photograph made ready for a network, a residual add and sums at a language model's sizes, beside torch.
+"""The tour: a photograph made ready for a network, then a language model's adds and sums.
 
-Every step says what is computed, compares the result with torch's, prints the plan's path with its reason, and times
-both in turns. A picture of the times is saved at the end.
+Every step says what is computed, compares the result with torch's, prints the plan's path with its
+reason, and times both in turns. A picture of the times is saved at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from iterlab.units import bytes_text, shape_text, time_text
 BATCH = 16
 HIDDEN = 4096
 
-# Of the images that torchvision's pretrained networks saw, in red, green and blue, for values in [0, 1].
+# Of the images of ImageNet in red, green and blue, for values in [0, 1]: what torchvision's
+# pretrained networks were trained with.
 MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
 
@@ -39,8 +40,8 @@ Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 class Step:
     """One thing to compute in both libraries.
 
-    `calls` are the calls that iterlab makes, for their plans. `tolerance` is the largest allowed error relative to
-    torch's result; 0 asks for the same bits.
+    `calls` are the calls that iterlab makes, for their plans. `tolerance` is the largest allowed
+    error relative to torch's result; 0 asks for the same bits.
     """
 
     label: str
@@ -56,7 +57,7 @@ class Step:
 def photograph() -> torch.Tensor:
     """Load a batch of a real photograph: uint8 [16, 512, 512, 3], height by width by channels.
 
-    Four that ship with scikit-image's wheel would differ in size, so one is taken 16 times, flipped and rolled.
+    One that ships with scikit-image's wheel is taken 16 times, flipped and rolled.
     Raises ImportError, with what to install, where scikit-image is missing.
     """
     try:
@@ -65,7 +66,7 @@ def photograph() -> torch.Tensor:
         raise ImportError(
             "iterlab: the demo takes its photograph from scikit-image: pip install scikit-image"
         ) from None
-    image = numpy.asarray(data.astronaut())
+    image = numpy.asarray(data.astronaut())  # type: ignore[no-untyped-call]
     turned = [numpy.roll(image[:, :: 1 - 2 * (i % 2)], 17 * i, axis=1) for i in range(BATCH)]
     return torch.from_numpy(numpy.stack(turned))
 
@@ -83,7 +84,8 @@ def photo_steps(photos: torch.Tensor) -> list[Step]:
 
     def ours() -> torch.Tensor:
         ops.mul.out(pixels, scale, out=planes)
-        return ops.add_(planes, shift)
+        ops.add_(planes, shift)
+        return planes
 
     def theirs() -> torch.Tensor:
         torch.mul(pixels, scale, out=planes_too)
@@ -92,7 +94,7 @@ def photo_steps(photos: torch.Tensor) -> list[Step]:
     return [
         Step(
             "photo to planes\nuint8 HWC → float32 CHW, scaled",
-            f"mul(photo uint8 {shape_text(pixels.shape)} as HWC, 1/σ [3, 1, 1]) into contiguous float32",
+            f"mul(photo uint8 {shape_text(pixels.shape)} as HWC, 1/σ [3, 1, 1]) into float32",
             lambda: ops.mul.out(pixels, scale, out=planes),
             lambda: torch.mul(pixels, scale, out=planes_too),
             [("mul", (pixels, scale), {"out": planes})],
@@ -177,9 +179,13 @@ def sum_steps() -> list[Step]:
 
 
 def compare(step: Step) -> str:
-    """Compare the results of a step; say how in words. Raises AssertionError where they differ by more than allowed."""
+    """Compare the results of a step; say how in words. Raises AssertionError where they differ by
+    more than allowed.
+    """
     ours, theirs = step.ours(), step.theirs()
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=0, check_stride=True) if not step.tolerance else None
+    torch.testing.assert_close(
+        ours, theirs, rtol=0, atol=0, check_stride=True
+    ) if not step.tolerance else None
     if torch.equal(ours, theirs):
         return "same bits as torch"
     # Relative to the sum's scale: single results near zero have no meaningful relative error.
@@ -195,7 +201,11 @@ def _plan_lines(step: Step) -> list[Text]:
         facts = iterlab.plan(op, *args, **kwargs)
         line = Text("  ").append(f"{op:<5}", style="dim")
         kind = facts.path if isinstance(facts, iterlab.Plan) else facts.form
-        reason = path_reason(facts) if isinstance(facts, iterlab.Plan) else summary(facts).partition(": ")[2]
+        reason = (
+            path_reason(facts)
+            if isinstance(facts, iterlab.Plan)
+            else summary(facts).partition(": ")[2]
+        )
         line.append(kind, style="bold")
         line.append(f": {reason}".replace("`", ""))
         line.append(f" · {bytes_text(facts.bytes)}", style="dim")
@@ -208,7 +218,9 @@ def _verdict(step: Step) -> Text:
     ratio = theirs.median / ours.median
     line = Text("  ")
     line.append(f"iterlab {time_text(ours.median):>8}", style="bold")
-    line.append(f" ±{ours.spread:.0%}   torch {time_text(theirs.median):>8} ±{theirs.spread:.0%}   ")
+    line.append(
+        f" ±{ours.spread:.0%}   torch {time_text(theirs.median):>8} ±{theirs.spread:.0%}   "
+    )
     if ratio >= 1.05:
         line.append(f"{ratio:.1f}× faster", style="bold green")
     elif ratio <= 0.95:
@@ -244,7 +256,7 @@ def _save(path: Path, steps: list[Step]) -> None:
         f"median time, shorter is better; torch {torch.__version__}, {threads} threads, "
         f"{iterlab.cpu_capability()} kernels; a gap marks a bar that goes on",
         "ms",
-        groups,
+        [groups],
         cap=cap,
     )
 
@@ -252,15 +264,25 @@ def _save(path: Path, steps: list[Step]) -> None:
 def run(console: Console, path: Path) -> None:
     """Run the tour and save its picture at `path`. Takes under a minute on two cores."""
     start = time.perf_counter()
-    console.print(Text("iterlab: any layout, any dtype, no slow cases", style="bold"))
+    console.print(Text("iterlab beside torch: any layout, any dtype", style="bold"))
     console.print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, {iterlab.cpu_capability()} kernels", style="dim"
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"{iterlab.cpu_capability()} kernels",
+        style="dim",
     )
     torch.manual_seed(0)
-    chapters: list[Callable[[], list[Step]]] = [lambda: photo_steps(photograph()), model_steps, sum_steps]
+    chapters: list[Callable[[], list[Step]]] = [
+        lambda: photo_steps(photograph()),
+        model_steps,
+        sum_steps,
+    ]
     done: list[Step] = []
     bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), console=console, transient=True
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        console=console,
+        transient=True,
     )
     with bar:
         task = bar.add_task("preparing", total=10)

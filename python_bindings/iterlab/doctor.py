@@ -1,4 +1,4 @@
-"""doctor: what this installation is, what works on this machine, and what to do about what does not."""
+"""doctor: what this installation is, what works, and what to do about what does not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from iterlab import _build_info
 
 @dataclass(frozen=True)
 class Finding:
-    """A fact about the installation. `state` is "ok", "note" or "bad"; `todo` says what to do about it."""
+    """A fact about the installation. `state` is "ok", "note" or "bad"; `todo` says what to do about
+    it.
+    """
 
     what: str
     value: str
@@ -33,7 +35,9 @@ _STYLES = {"ok": ("✓", "green"), "note": ("–", "yellow"), "bad": ("✗", "re
 def _versions() -> Iterator[Finding]:
     yield Finding("iterlab", iterlab.__version__)
     yield Finding("torch", f"{torch.__version__}, built against {_build_info.torch_version}")
-    yield Finding("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield Finding(
+        "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
 
 
 def _build() -> Iterator[Finding]:
@@ -61,7 +65,11 @@ def _operators() -> Iterator[Finding]:
     x, y = torch.arange(6.0).view(2, 3), torch.tensor([1, 2, 3], dtype=torch.int8)
     try:
         right = bool(torch.equal(torch.ops.iterlab.add(x, y), x + y))
-        state, value = ("ok", "a call gives torch's result") if right else ("bad", "a call gives a wrong result")
+        state, value = (
+            ("ok", "a call gives torch's result")
+            if right
+            else ("bad", "a call gives a wrong result")
+        )
     except RuntimeError as error:
         state, value = "bad", str(error).splitlines()[0]
     todo = "" if state == "ok" else "please report this with the output of `iterlab doctor`"
@@ -80,31 +88,67 @@ def _huge_pages() -> Iterator[Finding]:
     try:
         setting = switch.read_text().split("[")[1].split("]")[0]
     except (OSError, IndexError):
-        yield Finding("huge pages", "this system does not say", "note", "large new results pay small page faults")
+        yield Finding(
+            "huge pages",
+            "this system does not say",
+            "note",
+            "large new results pay small page faults",
+        )
         return
     off = setting == "never"
-    todo = f"large new results pay a page fault for every 4 kB: `echo madvise | sudo tee {switch}`" if off else ""
+    todo = (
+        f"large new results pay a page fault for every 4 kB: `echo madvise | sudo tee {switch}`"
+        if off
+        else ""
+    )
     yield Finding("huge pages", setting, "note" if off else "ok", todo)
 
 
 def _cuda() -> Iterator[Finding]:
     built, torch_cuda = _build_info.cuda_version, torch.version.cuda
     if torch_cuda is None:
-        yield Finding("CUDA", "this torch is a CPU build", "note", "for a GPU, install a CUDA build of torch first")
+        yield Finding(
+            "CUDA",
+            "this torch is a CPU build",
+            "note",
+            "for a GPU, install a CUDA build of torch first",
+        )
     elif built is None:
-        yield Finding("CUDA", f"torch has {torch_cuda}, iterlab was built without", "note", "build with ITERLAB_CUDA=ON")
+        yield Finding(
+            "CUDA",
+            f"torch has {torch_cuda}, iterlab was built without",
+            "note",
+            "build with ITERLAB_CUDA=ON",
+        )
     elif not torch.cuda.is_available():
-        yield Finding("CUDA", f"built for {built}, no device found", "note", "check the driver with `nvidia-smi`")
+        yield Finding(
+            "CUDA",
+            f"built for {built}, no device found",
+            "note",
+            "check the driver with `nvidia-smi`",
+        )
     else:
-        yield Finding("CUDA", f"{built} on {torch.cuda.get_device_name()}, built for sm_{_build_info.cuda_architectures}")
+        yield Finding(
+            "CUDA",
+            f"{built} on {torch.cuda.get_device_name()}, "
+            f"built for sm_{_build_info.cuda_architectures}",
+        )
 
 
 def _extras() -> Iterator[Finding]:
     from importlib.util import find_spec
 
-    for module, package, use in (("skimage", "scikit-image", "the demo"), ("numexpr", "numexpr", "a peer in bench")):
+    for module, package, use in (
+        ("skimage", "scikit-image", "the demo"),
+        ("numexpr", "numexpr", "a peer in bench"),
+    ):
         if find_spec(module) is None:
-            yield Finding(package, f"not installed ({use})", "note", f"{sys.executable} -m pip install {package}")
+            yield Finding(
+                package,
+                f"not installed ({use})",
+                "note",
+                f"{sys.executable} -m pip install {package}",
+            )
         else:
             yield Finding(package, f"installed ({use})")
 

@@ -1,4 +1,4 @@
-"""Explains a call: its plan in words, with the reason for its path and what the caller could change."""
+"""Explains a call: its plan in words, the reason for its path, what the caller could change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ class Explanation:
     """
 
     def __init__(
-        self, schema: str, facts: Plan | ReductionPlan, sections: Sequence[Section], advice: Advice | None
+        self,
+        schema: str,
+        facts: Plan | ReductionPlan,
+        sections: Sequence[Section],
+        advice: Advice | None,
     ) -> None:
         self.schema = schema
         self.plan = facts
@@ -97,7 +101,7 @@ class Explanation:
             "<!doctype html><html lang=en><head><meta charset=utf-8>"
             "<meta name=viewport content='width=device-width, initial-scale=1'>"
             f"<title>iterlab: {escape(self.plan.op)}</title></head>"
-            f"<body style='margin:2rem auto;max-width:60rem;padding:0 1rem;color-scheme:light dark'>"
+            "<body style='margin:2rem auto;max-width:60rem;padding:1rem;color-scheme:light dark'>"
             f"{self._repr_html_()}</body></html>\n"
         )
 
@@ -107,10 +111,12 @@ _CSS = """
 .iterlab-explain .schema{font:600 14px/1.5 ui-monospace,monospace;overflow-wrap:anywhere}
 .iterlab-explain h3{font-size:14px;margin:1.2em 0 .3em;border-bottom:1px solid #8886}
 .iterlab-explain table{border-collapse:collapse;margin:.2em 0 .4em}
-.iterlab-explain th,.iterlab-explain td{text-align:left;padding:.1em 1.4em .1em 0;vertical-align:top;border:0}
+.iterlab-explain th,.iterlab-explain td{text-align:left;padding:.1em 1.4em .1em 0}
+.iterlab-explain th,.iterlab-explain td{vertical-align:top;border:0}
 .iterlab-explain th{font-weight:500;opacity:.65}
 .iterlab-explain code,.iterlab-explain .mono{font-family:ui-monospace,monospace;font-size:.93em}
-.iterlab-explain .advice{border-left:3px solid #d9930d;background:#d9930d22;padding:.5em .8em;margin-top:1.2em}
+.iterlab-explain .advice{border-left:3px solid #d9930d;background:#d9930d22}
+.iterlab-explain .advice{padding:.5em .8em;margin-top:1.2em}
 """.replace("\n", "")
 
 
@@ -153,17 +159,21 @@ def _html_parts(section: Section) -> list[str]:
         head, *rows = section.table
         titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
         cells = ("".join(f"<td class=mono>{escape(cell)}</td>" for cell in row) for row in rows)
-        parts.append(f"<table><tr>{titles}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>")
+        parts.append(
+            f"<table><tr>{titles}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        )
     if section.lines:
         rows_html = (
-            f"<tr><th>{escape(label)}</th><td>{_code_html(text)}</td></tr>" for label, text in section.lines
+            f"<tr><th>{escape(label)}</th><td>{_code_html(text)}</td></tr>"
+            for label, text in section.lines
         )
         parts.append(f"<table>{''.join(rows_html)}</table>")
     return parts
 
 
 def resolve(op: Op) -> tuple[str, torch._ops.OpOverload[..., Any] | None]:
-    """Give the name of an operator of `torch.ops.iterlab` ("add", "add_"), and the overload where one is given.
+    """Give the name of an operator of `torch.ops.iterlab` ("add", "add_"), and the overload where
+    one is given.
 
     Raises ValueError for the operator of another library, TypeError for what is no operator.
     """
@@ -174,17 +184,23 @@ def resolve(op: Op) -> tuple[str, torch._ops.OpOverload[..., Any] | None]:
     elif isinstance(op, torch._ops.OpOverloadPacket):
         qualified, overload = op._qualified_op_name, None
     else:
-        raise TypeError(f"iterlab: expected the name of an operator or one of torch.ops.iterlab, got {op!r}")
+        raise TypeError(
+            f"iterlab: expected the name of an operator or one of torch.ops.iterlab, got {op!r}"
+        )
     library, _, name = qualified.partition("::")
     if library != "iterlab":
         raise ValueError(f"iterlab: expected an operator of torch.ops.iterlab, got {qualified}")
     return name, overload
 
 
-def _overload(name: str, entry: OpEntry, args: Sequence[Any], out: object) -> torch._ops.OpOverload[..., Any]:
+def _overload(
+    name: str, entry: OpEntry, args: Sequence[Any], out: object
+) -> torch._ops.OpOverload[..., Any]:
     """Find the overload that a call with these arguments gets."""
     numbers = [
-        operand for operand, given in zip(entry.inputs, args, strict=False) if not isinstance(given, torch.Tensor)
+        operand
+        for operand, given in zip(entry.inputs, args, strict=False)
+        if not isinstance(given, torch.Tensor)
     ]
     parts = ["Scalar", *numbers] if numbers else []
     parts += ["out"] if out is not None else []
@@ -202,7 +218,11 @@ def _operand_text(operand: object) -> tuple[str, str, str]:
 
 
 def _call_section(
-    entry: OpEntry, args: Sequence[Any], out: torch.Tensor | None, inplace: bool, facts: Plan | ReductionPlan
+    entry: OpEntry,
+    args: Sequence[Any],
+    out: torch.Tensor | None,
+    inplace: bool,
+    facts: Plan | ReductionPlan,
 ) -> Section:
     shape = facts.shape if isinstance(facts, Plan) else facts.output_shape
     rows = [("operand", "dtype", "shape", "strides (elements)", "")]
@@ -234,7 +254,10 @@ def _plan_sections(entry: OpEntry, args: Sequence[Any], facts: Plan) -> list[Sec
         ("tile", reasons.tile(facts)),
         ("memory", f"{bytes_text(facts.bytes)}, each element once"),
         ("threads", reasons.threads(entry, facts.bytes)),
-        ("also legal", ", ".join(path for path in facts.legal_paths if path != facts.path) or "nothing else"),
+        (
+            "also legal",
+            ", ".join(path for path in facts.legal_paths if path != facts.path) or "nothing else",
+        ),
     ]
     return [Section("Shapes and types", tuple(lines)), Section("Loop", tuple(run), tuple(rows))]
 
@@ -251,7 +274,10 @@ def _reduction_sections(entry: OpEntry, facts: ReductionPlan) -> list[Section]:
     ]
     run = [
         ("form", f"{facts.form}, because {reasons.form(facts)}"),
-        ("elements", "staged through a buffer in the accumulate type" if facts.staged else "used in place"),
+        (
+            "elements",
+            "staged through a buffer in the accumulate type" if facts.staged else "used in place",
+        ),
         ("memory", f"{bytes_text(facts.bytes)}, each element once"),
         ("threads", reasons.threads(entry, facts.bytes) + "; " + reasons.split(facts)),
     ]
@@ -261,8 +287,9 @@ def _reduction_sections(entry: OpEntry, facts: ReductionPlan) -> list[Section]:
 def explain(op: Op, *args: Any, out: torch.Tensor | None = None, **kwargs: Any) -> Explanation:
     """Explain a call of an operator with these arguments, without running it.
 
-    `op` is a name ("add", "add_") or an operator of `torch.ops.iterlab`; the arguments are those of the call. Tensors
-    on device "meta" do, so that a call of any size can be asked about. Raises what `iterlab.plan` raises.
+    `op` is a name ("add", "add_") or an operator of `torch.ops.iterlab`; the arguments are those of
+    the call. Tensors on device "meta" do, so that a call of any size can be asked about. Raises
+    what `iterlab.plan` raises.
 
     >>> print(iterlab.explain("add", x, y.t()))
     """

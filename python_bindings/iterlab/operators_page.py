@@ -1,4 +1,4 @@
-"""The page of operators, from the table: docs/operators.md, `iterlab ops`, and the check that the page is current."""
+"""The page of operators, from the table: docs/operators.md, `iterlab ops`, and its check."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from iterlab.table import OpEntry, op_table
 
 _HEAD = """# Operators
 
-<!-- Written by `python -m iterlab ops --markdown > docs/operators.md` from the operators' definitions. -->
+<!-- Written by `python -m iterlab ops --markdown > docs/operators.md`; do not edit. -->
 
-Every operator below is `torch.ops.iterlab.<name>`, with the variants that its row names: the function itself, `out=`, and
-in place (`<name>_`). Dtypes are those that it computes in: other operands are promoted as `torch` promotes them.
+Every operator below is `torch.ops.iterlab.<name>`, with the variants that its row names: `out` is
+`out=`, `inplace` is `<name>_`. Dtypes are those that it computes in; operands are promoted to them
+as `torch` does.
 
 """
 
@@ -22,7 +23,10 @@ _GROUPS = (
     ("complex", ("complex32", "complex64", "complex128")),
     ("signed", ("int8", "int16", "int32", "int64")),
     ("unsigned", ("uint8", "uint16", "uint32", "uint64")),
-    ("float8", ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")),
+    (
+        "float8",
+        ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"),
+    ),
 )
 
 _PROMOTION = {
@@ -61,21 +65,43 @@ def call(entry: OpEntry) -> str:
     return f"{entry.name}({', '.join(arguments)})"
 
 
+def _twin(entry: OpEntry) -> str:
+    if entry.torch_name is None:
+        return "–"
+    owner = "torch.Tensor" if entry.promotion == "to_argument" else "torch"
+    return f"`{owner}.{entry.torch_name}`"
+
+
+def _result(entry: OpEntry) -> str:
+    if entry.kind == "reduction":
+        return "dtype=, else as in torch"
+    return _PROMOTION.get(entry.promotion, entry.promotion)
+
+
 def _section(title: str, entries: list[OpEntry]) -> str:
-    lines = [f"## {title}", "", "| call | result | dtypes | variants | result dtype | in torch |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"## {title}",
+        "",
+        "| call | result | dtypes | variants | result dtype | in torch |",
+        "|---|---|---|---|---|---|",
+    ]
     for entry in entries:
-        twin = f"`torch.{entry.torch_name}`" if entry.torch_name else "–"
+        twin = _twin(entry)
         doc = entry.doc.replace("|", "\\|")
         variants = ", ".join(variant for variant in entry.variants if variant != "functional")
-        promotion = _PROMOTION.get(entry.promotion, entry.promotion)
-        lines.append(f"| `{call(entry)}` | {doc} | {dtypes(entry)} | {variants} | {promotion} | {twin} |")
+        promotion = _result(entry)
+        lines.append(
+            f"| `{call(entry)}` | {doc} | {dtypes(entry)} | {variants} | {promotion} | {twin} |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def markdown() -> str:
     """Write the page."""
     kinds = (("Elementwise", "elementwise"), ("Reductions", "reduction"))
-    parts = [_section(title, [one for one in op_table() if one.kind == kind]) for title, kind in kinds]
+    parts = [
+        _section(title, [one for one in op_table() if one.kind == kind]) for title, kind in kinds
+    ]
     return _HEAD + "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""The overhead of a call: nanoseconds for 16 elements, by entry point and by what autograd has to do."""
+"""The overhead of a call: nanoseconds for 16 elements, by entry point and autograd mode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def entry_points(x: torch.Tensor, y: torch.Tensor) -> dict[str, Work]:
 
 
 def measure(rounds: int = 15) -> dict[str, dict[str, float]]:
-    """Time each entry point in each mode: nanoseconds a call, by entry point and mode. The median of the rounds."""
+    """Time each entry point in each mode: nanoseconds a call, by entry point and mode. The median
+    of the rounds.
+    """
     x, y = torch.randn(16), torch.randn(16)
     result: dict[str, dict[str, float]] = {name: {} for name in entry_points(x, y)}
     for mode, context in MODES.items():
@@ -46,7 +48,9 @@ def measure(rounds: int = 15) -> dict[str, dict[str, float]]:
 def run(console: Console, path: Path | None) -> None:
     """Measure and print; save as JSON where a path is given."""
     found = measure()
-    table = Table(title="nanoseconds a call, 16 float32", title_justify="left", box=None, padding=(0, 3, 0, 0))
+    table = Table(
+        title="nanoseconds a call, 16 float32", title_justify="left", box=None, padding=(0, 3, 0, 0)
+    )
     table.add_column("call")
     for mode in MODES:
         table.add_column(mode, justify="right")

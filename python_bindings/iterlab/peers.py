@@ -1,4 +1,4 @@
-"""Who else can do a case: torch eager and compiled, NumPy, numexpr, and iterlab's own generic path."""
+"""Who else can do a case: torch eager and compiled, NumPy, numexpr, iterlab's generic path."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ def _cast(x: torch.Tensor, dtype: torch.dtype, out: torch.Tensor | None = None) 
     return x.to(dtype, copy=True) if out is None else out.copy_(x)
 
 
+def _twin(entry: OpEntry) -> Callable[..., Any] | None:
+    return _cast if entry.promotion == "to_argument" else torch_function(entry)
+
+
 def _torch_work(call: Call, out: torch.Tensor | None) -> Work | None:
-    entry = find(call.op)
-    function = _cast if entry.promotion == "to_argument" else torch_function(entry)
+    function = _twin(find(call.op))
     if function is None:
         return None
     if out is None:
@@ -64,8 +67,7 @@ def _generic_work(call: Call, out: torch.Tensor | None) -> Work | None:
 
 
 def _compiled_work(call: Call, out: torch.Tensor | None) -> Work | None:
-    entry = find(call.op)
-    function = _cast if entry.promotion == "to_argument" else torch_function(entry)
+    function = _twin(find(call.op))
     if function is None:
         return None
 
@@ -92,13 +94,19 @@ def _numpy_work(call: Call, out: torch.Tensor | None) -> Work | None:
         return None
     arrays, result = found
     if entry.promotion == "to_argument":
-        return None if result is None else partial(numpy.copyto, result, arrays[0], casting="unsafe")
+        return (
+            None if result is None else partial(numpy.copyto, result, arrays[0], casting="unsafe")
+        )
     name = {"mul": "multiply"}.get(call.op, call.op)
     function = getattr(numpy, name, None)
     if function is None or set(call.arguments) - {"dim"}:
         return None
     axes = call.arguments.get("dim")
-    kwargs = {"axis": tuple(axes) if isinstance(axes, list) else axes} if entry.kind == "reduction" else {}
+    kwargs = (
+        {"axis": tuple(axes) if isinstance(axes, list) else axes}
+        if entry.kind == "reduction"
+        else {}
+    )
     return partial(function, *arrays, **kwargs, **({} if result is None else {"out": result}))
 
 
@@ -113,7 +121,9 @@ def _numexpr_work(call: Call, out: torch.Tensor | None) -> Work | None:
     numexpr.set_num_threads(torch.get_num_threads())
     arrays, result = found
     names = dict(zip("ab", arrays, strict=False))
-    return partial(numexpr.evaluate, _NUMEXPR[call.op], local_dict=names, out=result, casting="same_kind")
+    return partial(
+        numexpr.evaluate, _NUMEXPR[call.op], local_dict=names, out=result, casting="same_kind"
+    )
 
 
 def agrees(ours: object, theirs: object) -> bool:
@@ -124,12 +134,18 @@ def agrees(ours: object, theirs: object) -> bool:
     if actual.shape != expected.shape:
         return False
     wide = torch.complex128 if expected.is_complex() else torch.float64
-    scale = 1.0 + float(expected.to(wide).abs().nan_to_num(0, 0, 0).max()) if expected.numel() else 1.0
-    return torch.allclose(actual.to(wide), expected.to(wide), tolerance, tolerance * scale, equal_nan=True)
+    scale = (
+        1.0 + float(expected.to(wide).abs().nan_to_num(0, 0, 0).max()) if expected.numel() else 1.0
+    )
+    return torch.allclose(
+        actual.to(wide), expected.to(wide), tolerance, tolerance * scale, equal_nan=True
+    )
 
 
 def peers(call: Call, out: torch.Tensor | None, generic: bool, compiled: bool) -> dict[str, Work]:
-    """Give the peers that can do a call, with `out` or making a new result, each checked against iterlab's result."""
+    """Give the peers that can do a call, with `out` or making a new result, each checked against
+    iterlab's result.
+    """
     own = _iterlab_work(call, out)
     result = own()
     assert isinstance(result, torch.Tensor)

@@ -1,4 +1,6 @@
-"""The plan of a call as a Python object: every decision that the kernel would get, made without touching data."""
+"""The plan of a call as a Python object: every decision that the kernel would get, made without
+touching data.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ Tensors = Sequence["torch.Tensor | complex"]
 class OperandPlan:
     """How one operand is walked.
 
-    `layout` is its class along the innermost dim: contiguous, broadcast, strided, transposed or rows. `staged` says
-    whether tiles of it go through a buffer in the compute type, or are used in place. `strides` are in bytes, in
-    iteration order, fastest dim first.
+    `layout` is its class along the innermost dim: contiguous, broadcast, strided, transposed or
+    rows. `staged` says whether tiles of it go through a buffer in the compute type, or are used in
+    place. `strides` are in bytes, in iteration order, fastest dim first.
     """
 
     name: str
@@ -36,10 +38,11 @@ class OperandPlan:
 class Plan:
     """The plan of an elementwise call.
 
-    `shape` is the broadcast shape, `output_strides` (in elements) the layout of an output that the call allocates.
-    `loop_shape` has the dims in iteration order, fastest first, coalesced; `permutation` says which dim of `shape`
-    each was before coalescing (empty if all operands share one dense layout). `tile` is (elements along the innermost
-    dim, rows). `bytes` counts each distinct element once.
+    `shape` is the broadcast shape, `output_strides` (in elements) the layout of an output that the
+    call allocates. `loop_shape` has the dims in iteration order, fastest first, coalesced;
+    `permutation` says which dim of `shape` each was before coalescing (empty if all operands share
+    one dense layout). `tile` is (elements along the innermost dim, rows). `bytes` counts each
+    distinct element once.
     """
 
     op: str
@@ -70,10 +73,10 @@ class Plan:
 class ReductionPlan:
     """The plan of a reduction.
 
-    `outputs` results of `reduced` elements each. `form` says which dims are fastest in memory: inner (reduced ones),
-    outer (kept ones) or short inner (reduced, too few for a vector). Strides are in bytes, fastest first, coalesced.
-    `split` says whether the elements of one result may be shared between threads; the result has the same bits
-    either way.
+    `outputs` results of `reduced` elements each. `form` says which dims are fastest in memory:
+    inner (reduced ones), outer (kept ones) or short inner (reduced, too few for a vector). Strides
+    are in bytes, fastest first, coalesced. `split` says whether the elements of one result may be
+    shared between threads; the result has the same bits either way.
     """
 
     op: str
@@ -111,14 +114,22 @@ def describe(operand: torch.Tensor | complex) -> _C.Operand:
     """Describe a tensor or a Python number to the planner."""
     if isinstance(operand, torch.Tensor):
         address = 0 if operand.device.type == "meta" else operand.data_ptr()
-        return _C.Operand(list(operand.shape), list(operand.stride()), dtype_name(operand.dtype), False, address)
+        return _C.Operand(
+            list(operand.shape), list(operand.stride()), dtype_name(operand.dtype), False, address
+        )
     if isinstance(operand, bool | int | float | complex):
         return _C.Operand([], [], dtype_name(torch.tensor(operand).dtype), wrapped_number=True)
-    raise TypeError(f"iterlab: expected tensors and numbers as operands, got {type(operand).__name__}")
+    raise TypeError(
+        f"iterlab: expected tensors and numbers as operands, got {type(operand).__name__}"
+    )
 
 
 def _plan_elementwise(
-    entry: OpEntry, tensors: Tensors, out: torch.Tensor | None, inplace: bool, arguments: dict[str, Any]
+    entry: OpEntry,
+    tensors: Tensors,
+    out: torch.Tensor | None,
+    inplace: bool,
+    arguments: dict[str, Any],
 ) -> Plan:
     dtype = arguments.get("dtype")
     facts = _C.make_plan(
@@ -154,13 +165,16 @@ def _plan_reduction(
     return ReductionPlan(dims=tuple(facts.pop("dims")), **facts)
 
 
-def plan(op: str, *args: Any, out: torch.Tensor | None = None, **kwargs: Any) -> Plan | ReductionPlan:
+def plan(
+    op: str, *args: Any, out: torch.Tensor | None = None, **kwargs: Any
+) -> Plan | ReductionPlan:
     """Plan a call of operator `op` ("add", "add_", "sum") with these arguments, without running it.
 
-    The arguments are those of `torch.ops.iterlab.<op>`. The object shows what the kernel would get: the same planner
-    makes both. Raises what the call itself would raise: RuntimeError for shapes that do not broadcast or an output
-    that cannot be written, IndexError for a dim out of range, NotImplementedError for a dtype that the operator does
-    not compute; ValueError for an unknown operator.
+    The arguments are those of `torch.ops.iterlab.<op>`. The object shows what the kernel would get:
+    the same planner makes both. Raises what the call itself would raise: RuntimeError for shapes
+    that do not broadcast or an output that cannot be written, IndexError for a dim out of range,
+    NotImplementedError for a dtype that the operator does not compute; ValueError for an unknown
+    operator.
     """
     inplace = op.endswith("_")
     entry = find(op.removesuffix("_"))
@@ -168,7 +182,9 @@ def plan(op: str, *args: Any, out: torch.Tensor | None = None, **kwargs: Any) ->
         raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{op}'")
     given = len(entry.inputs)
     if len(args) < given:
-        raise TypeError(f"iterlab::{entry.name}: expected operands {', '.join(entry.inputs)}, got {len(args)}")
+        raise TypeError(
+            f"iterlab::{entry.name}: expected operands {', '.join(entry.inputs)}, got {len(args)}"
+        )
     tensors, rest = args[:given], args[given:]
     if entry.kind == "reduction":
         return _plan_reduction(entry, tensors[0], out, *rest, **kwargs)
@@ -182,10 +198,12 @@ def plan(op: str, *args: Any, out: torch.Tensor | None = None, **kwargs: Any) ->
 
 @contextmanager
 def force_path(path: str) -> Iterator[None]:
-    """Make calls of this thread take `path` ("vectorized", "strided", "tiled" or "generic") inside the block.
+    """Make calls of this thread take `path` ("vectorized", "strided", "tiled" or "generic") inside
+    the block.
 
-    For tests and benchmarks: `generic` can run every call, the others those whose `plan.legal_paths` has them. A call
-    that the path cannot run raises RuntimeError; an unknown path, ValueError. Reductions are not affected.
+    For tests and benchmarks: `generic` can run every call, the others those whose
+    `plan.legal_paths` has them. A call that the path cannot run raises RuntimeError; an unknown
+    path, ValueError. Reductions are not affected.
     """
     before = _C.force_path(path)
     try:

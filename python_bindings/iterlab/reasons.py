@@ -18,7 +18,11 @@ _CATEGORIES = ("dimensioned", "0-d", "a number")
 
 
 def _blamed(facts: Plan) -> str:
-    return f"`{facts.operands[facts.reason_operand].name}`" if facts.reason_operand >= 0 else "an operand"
+    return (
+        f"`{facts.operands[facts.reason_operand].name}`"
+        if facts.reason_operand >= 0
+        else "an operand"
+    )
 
 
 def path(facts: Plan) -> str:
@@ -30,7 +34,7 @@ def path(facts: Plan) -> str:
         "flat": "coalescing leaves one dim, and every operand is contiguous or constant along it",
         "inner_strided": f"{who} has a stride other than one element along the innermost dim",
         "nested_dims": f"{who} is {how} so that dims remain after coalescing",
-        "short_rows": f"{who} keeps dims from coalescing and rows are short: several are packed into a tile",
+        "short_rows": f"{who} keeps dims from coalescing, and rows are short: a tile packs several",
         "fastest_dim_differs": f"{who} is fastest along another dim than the output",
         "tiny_tiles": "the two innermost dims together are too small for a tile",
         "forced": "force_path asked for it",
@@ -64,7 +68,9 @@ def _number_dtype(operand: object) -> str:
 
 def promotion(entry: OpEntry, args: Sequence[Any], facts: Plan) -> str:
     """Say the common dtype, which operand decided it, and by which of torch's rules."""
-    computed = f"; computed in {facts.compute_dtype}" if facts.compute_dtype != facts.common_dtype else ""
+    computed = (
+        f"; computed in {facts.compute_dtype}" if facts.compute_dtype != facts.common_dtype else ""
+    )
     result = f"; result {facts.result_dtype}" if facts.result_dtype != facts.common_dtype else ""
     return f"{facts.common_dtype}: {_decided(entry, args, facts)}{computed}{result}"
 
@@ -100,7 +106,7 @@ def _is_inexact(dtype: str) -> bool:
 
 def _yields(other: object, dtype: str, name: str, winner: object) -> str:
     if category(other) > category(winner):
-        return f"`{name}` ({dtype}, {_CATEGORIES[category(other)]}) is of no higher kind and does not count"
+        return f"`{name}` ({dtype}, {_CATEGORIES[category(other)]}) is of no higher kind"
     if category(other) < category(winner):
         return f"`{name}` ({dtype}) is of a lower kind and promotes to it"
     return f"{dtype} of `{name}` promotes to it"
@@ -113,7 +119,11 @@ def broadcast(entry: OpEntry, args: Sequence[Any], facts: Plan) -> str:
         for name, operand in zip(entry.inputs, args, strict=False)
         if isinstance(operand, torch.Tensor) and tuple(operand.shape) != facts.shape
     ]
-    numbers = [f"`{name}`" for name, one in zip(entry.inputs, args, strict=False) if not isinstance(one, torch.Tensor)]
+    numbers = [
+        f"`{name}`"
+        for name, one in zip(entry.inputs, args, strict=False)
+        if not isinstance(one, torch.Tensor)
+    ]
     shape = shape_text(facts.shape)
     if not spread and not numbers:
         return f"none: every operand has shape {shape}"
@@ -123,8 +133,10 @@ def broadcast(entry: OpEntry, args: Sequence[Any], facts: Plan) -> str:
 def dims(facts: Plan) -> str:
     """Say the loop nest before and after ordering and coalescing, fastest dim first."""
     before, after = loop_text(facts.shape), loop_text(facts.loop_shape)
+    if len(facts.shape) <= 1:
+        return after
     if not facts.permutation:
-        return f"{before}: one dense layout, walked as {after}" if len(facts.shape) > 1 else f"{after}"
+        return f"{before}: one dense layout, walked as {after}"
     order = ", ".join(str(dim) for dim in facts.permutation)
     merged = len(facts.shape) - len(facts.loop_shape)
     outcome = f"{merged} coalesced into a neighbour" if merged else "none coalesces"
@@ -137,7 +149,7 @@ def tile(facts: Plan) -> str:
     if facts.path == "vectorized" and not any(one.staged for one in facts.operands):
         return "none: one run for each thread, every operand in place"
     shape = f"{inner} × {rows}" if rows > 1 else f"{inner}"
-    return f"{shape} elements, a buffer of {inner * rows} {facts.compute_dtype} for each staged operand"
+    return f"{shape} elements; each staged operand has a buffer in {facts.compute_dtype}"
 
 
 def staged(operand: OperandPlan, facts: Plan) -> str:
@@ -145,13 +157,24 @@ def staged(operand: OperandPlan, facts: Plan) -> str:
     if not operand.staged:
         return "used in place"
     if facts.path == "generic":
-        return "scattered element by element" if operand.is_output else "gathered element by element"
-    what = {"strided": "gathered", "transposed": "transposed", "broadcast": "filled", "rows": "packed"}
+        return (
+            "scattered element by element" if operand.is_output else "gathered element by element"
+        )
+    what = {
+        "strided": "gathered",
+        "transposed": "transposed",
+        "broadcast": "filled",
+        "rows": "packed",
+    }
     steps = [what[operand.layout]] if operand.layout in what else []
     if operand.is_output and steps:
         steps = ["scattered" if operand.layout == "strided" else steps[0]]
     if operand.dtype != facts.compute_dtype:
-        pair = (facts.compute_dtype, operand.dtype) if operand.is_output else (operand.dtype, facts.compute_dtype)
+        pair = (
+            (facts.compute_dtype, operand.dtype)
+            if operand.is_output
+            else (operand.dtype, facts.compute_dtype)
+        )
         steps.append(f"converted {pair[0]} → {pair[1]}")
     return "staged: " + ", ".join(steps or ["packed"])
 
@@ -168,7 +191,11 @@ def threads(entry: OpEntry, traffic: int) -> str:
 
 def reduced(facts: ReductionPlan) -> str:
     """Say which dims are reduced and what is left."""
-    which = "all dims" if len(facts.dims) == len(facts.shape) else f"dims ({', '.join(map(str, facts.dims))})"
+    which = (
+        "all dims"
+        if len(facts.dims) == len(facts.shape)
+        else f"dims ({', '.join(map(str, facts.dims))})"
+    )
     return (
         f"{which} of {shape_text(facts.shape)} reduced to {shape_text(facts.output_shape)}: "
         f"{facts.outputs} × {facts.reduced} elements"
@@ -188,8 +215,8 @@ def form(facts: ReductionPlan) -> str:
     words = {
         "inner": "a reduced dim is fastest in memory: it is read along vectors of accumulators",
         "outer": "a kept dim is fastest in memory: rows are added, an accumulator for each lane",
-        "short inner": f"a reduced dim is fastest in memory, but {facts.reduced} elements for each result are too few "
-        "for vectors: tiles are transposed and reduced as rows",
+        "short inner": f"a reduced dim is fastest in memory, but {facts.reduced} elements "
+        "a result are too few for vectors: tiles are transposed and reduced as rows",
     }
     return words.get(facts.form, facts.form)
 
@@ -197,5 +224,5 @@ def form(facts: ReductionPlan) -> str:
 def split(facts: ReductionPlan) -> str:
     """Say whether threads may share the elements of one result."""
     if facts.split:
-        return "they may share the elements of one result, in blocks whose bits do not depend on how many they are"
+        return "they may share one result's elements, in blocks that give the same bits always"
     return "each result is one thread's"

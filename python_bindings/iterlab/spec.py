@@ -1,8 +1,8 @@
-"""Operands written as text: parse("f32[4096,4096].t()") makes the tensor, for the command line and the table of cases.
+"""Operands written as text: parse("f32[4096,4096].t()") makes the tensor.
 
-A spec is a dtype, a shape, and a chain of view methods: `bf16[8,64,32,32].channels_last()`, `f32[100,8][:, ::2]`,
-`u8[480,640,3].permute(2,0,1)`; a plain number stands for itself. Specs are parsed, never evaluated: what is not in
-the tables below is an error.
+A spec is a dtype, a shape, and a chain of view methods: `bf16[8,64,32,32].channels_last()`,
+`f32[100,8][:, ::2]`, `u8[480,640,3].permute(2,0,1)`; a plain number stands for itself. Specs are
+parsed, never evaluated: what is not in the tables below is an error.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ class _Reader:
             return self.view(node, self.tensor(node.func.value), method)
         if isinstance(node, ast.Name):
             self.dtype(node.id)
-            raise self.fault(f"a shape after the dtype, such as {node.id}[2,3], or {node.id}[] for 0-d")
+            raise self.fault(
+                f"a shape after the dtype, such as {node.id}[2,3], or {node.id}[] for 0-d"
+            )
         raise self.fault(f"an operand such as {EXAMPLE}")
 
     def dtype(self, name: str) -> torch.dtype:
@@ -125,7 +127,11 @@ class _Reader:
             raise self.fault(f"a dtype ({' '.join(DTYPES)}), got '{name}'") from None
 
     def shape(self, node: ast.expr) -> list[int]:
-        sizes = [self.integer(size) for size in node.elts] if isinstance(node, ast.Tuple) else [self.integer(node)]
+        sizes = (
+            [self.integer(size) for size in node.elts]
+            if isinstance(node, ast.Tuple)
+            else [self.integer(node)]
+        )
         if any(size < 0 for size in sizes):
             raise self.fault(f"sizes of at least 0, got {sizes}")
         return sizes
@@ -158,7 +164,9 @@ class _Reader:
         function, count = METHODS[name]
         wrong = count is not None and len(call.args) != count
         if call.keywords or wrong or (count is None and not call.args):
-            takes = "integers" if count is None else f"{count} integers" if count else "no arguments"
+            takes = (
+                "integers" if count is None else f"{count} integers" if count else "no arguments"
+            )
             raise self.fault(f"{takes} in .{name}(), got '{ast.unparse(call).rpartition('.')[2]}'")
         numbers = [self.integer(argument) for argument in call.args]
         return lambda x: function(x, *numbers)
@@ -170,11 +178,15 @@ class _Reader:
             if str(error).startswith("iterlab: operand"):
                 raise
             reason = str(error).splitlines()[0]
-            raise self.fault(f"a view of a tensor of shape {list(tensor.shape)}: {reason}") from None
+            raise self.fault(
+                f"a view of a tensor of shape {list(tensor.shape)}: {reason}"
+            ) from None
 
     @staticmethod
     def known() -> str:
-        return ", ".join([f".{name}()" for name in METHODS] + [f".{name}" for name in ATTRIBUTES] + ["[slices]"])
+        return ", ".join(
+            [f".{name}()" for name in METHODS] + [f".{name}" for name in ATTRIBUTES] + ["[slices]"]
+        )
 
 
 @cache
@@ -184,14 +196,17 @@ def _pattern(dtype: torch.dtype) -> torch.Tensor:
     if dtype.is_floating_point or dtype.is_complex:
         wide = torch.complex64 if dtype.is_complex else torch.float32
         return torch.randn(65537, dtype=wide, generator=generator).to(dtype)
-    return torch.randint(0, 2 if dtype is torch.bool else 100, (65537,), generator=generator).to(dtype)
+    return torch.randint(0, 2 if dtype is torch.bool else 100, (65537,), generator=generator).to(
+        dtype
+    )
 
 
 def values(shape: list[int], dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
     """Make a contiguous tensor with the same values on every run.
 
-    Floating and complex ones are normally distributed, integers are in [0, 100), a bool is a coin. On device "meta"
-    it has no values and costs no memory. Raises ValueError where memory does not suffice.
+    Floating and complex ones are normally distributed, integers are in [0, 100), a bool is a coin.
+    On device "meta" it has no values and costs no memory. Raises ValueError where memory does not
+    suffice.
     """
     if device == "meta":
         return torch.empty(shape, dtype=dtype, device=device)
@@ -200,7 +215,9 @@ def values(shape: list[int], dtype: torch.dtype, device: str = "cpu") -> torch.T
     try:
         flat = torch.empty(count, dtype=dtype, device=device)
     except RuntimeError:
-        raise ValueError(f"iterlab: expected a shape that fits into memory, got {shape} of {dtype}") from None
+        raise ValueError(
+            f"iterlab: expected a shape that fits into memory, got {shape} of {dtype}"
+        ) from None
     whole = count // pattern.numel() * pattern.numel()
     flat[:whole].view(-1, pattern.numel()).copy_(pattern)
     flat[whole:] = pattern[: count - whole]
@@ -208,7 +225,9 @@ def values(shape: list[int], dtype: torch.dtype, device: str = "cpu") -> torch.T
 
 
 def dtype(name: str) -> torch.dtype:
-    """Give the dtype of a short name ("bf16") or torch's ("bfloat16"). Raises ValueError for another."""
+    """Give the dtype of a short name ("bf16") or torch's ("bfloat16"). Raises ValueError for
+    another.
+    """
     found = DTYPES.get(name) or FULL_NAMES.get(name.removeprefix("torch."))
     if found is None:
         raise ValueError(f"iterlab: expected a dtype ({' '.join(DTYPES)}), got '{name}'")
@@ -217,14 +236,17 @@ def dtype(name: str) -> torch.dtype:
 
 def short_name(dtype: torch.dtype) -> str:
     """Give the short name of a dtype: "bf16" for torch.bfloat16."""
-    return next((name for name, one in DTYPES.items() if one is dtype), str(dtype).removeprefix("torch."))
+    return next(
+        (name for name, one in DTYPES.items() if one is dtype), str(dtype).removeprefix("torch.")
+    )
 
 
 def parse(text: str, device: str = "cpu") -> Operand:
     """Make the tensor or the number that `text` describes.
 
-    The tensor has reproducible values (see `values`), or none on device "meta", which is enough to plan a call.
-    Raises ValueError, in one line, for anything that is not a dtype, a shape and a chain of known views.
+    The tensor has reproducible values (see `values`), or none on device "meta", which is enough to
+    plan a call. Raises ValueError, in one line, for anything that is not a dtype, a shape and a
+    chain of known views.
 
     >>> parse("f32[2,3].t()").stride()
     (1, 3)

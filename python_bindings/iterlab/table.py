@@ -12,8 +12,8 @@ from iterlab import _C
 class Parameter:
     """An argument that is not a tensor.
 
-    `default` is as the schema spells it; None where the argument is required. `choices` are the values of a string
-    argument; None among them stands for None.
+    `default` is as the schema spells it; None where the argument is required. `choices` are the
+    values of a string argument; None among them stands for None.
     """
 
     name: str
@@ -27,9 +27,9 @@ class Parameter:
 class OpEntry:
     """One operator.
 
-    `inputs` names its tensor operands; bit i of `promoted_inputs` says whether input i takes part in type promotion,
-    bit i of `bool_inputs` whether it must be bool. `dtypes` are the common dtypes that it computes. `torch_name` is
-    its twin under `torch`, None where there is none.
+    `inputs` names its tensor operands; bit i of `promoted_inputs` says whether input i takes part
+    in type promotion, bit i of `bool_inputs` whether it must be bool. `dtypes` are the common
+    dtypes that it computes. `torch_name` is its twin under `torch`, None where there is none.
     """
 
     name: str
@@ -49,7 +49,8 @@ def _entry(facts: dict[str, object]) -> OpEntry:
     parameters = facts.pop("parameters")
     lists = {key: tuple(value) for key, value in facts.items() if isinstance(value, list)}
     assert isinstance(parameters, list)
-    return OpEntry(**(facts | lists), parameters=tuple(Parameter(**(one | {"choices": tuple(one["choices"])})) for one in parameters))  # type: ignore[arg-type]
+    made = tuple(Parameter(**(one | {"choices": tuple(one["choices"])})) for one in parameters)
+    return OpEntry(**(facts | lists), parameters=made)  # type: ignore[arg-type]
 
 
 @cache

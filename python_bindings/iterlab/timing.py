@@ -1,4 +1,4 @@
-"""Timing: peers that do the same work take turns, so that what disturbs the machine disturbs all of them."""
+"""Timing: peers take turns, so that what disturbs the machine disturbs all of them."""
 
 from __future__ import annotations
 
@@ -46,16 +46,17 @@ def interleaved(
 ) -> dict[str, Times]:
     """Time peers that take turns.
 
-    After a call that warms up, each of `rounds` rounds runs every peer once, or as often as it takes to last `least`
-    seconds. A peer stops taking part after `most` seconds in all, but has at least three rounds.
+    After a call that warms up, each of `rounds` rounds runs every peer once, or as often as it
+    takes to last `least` seconds. A peer that has taken more than `most` seconds in all sits out.
     """
     calls, spent, times = {}, dict.fromkeys(peers, 0.0), {name: [] for name in peers}  # type: ignore[var-annotated]
     for name, work in peers.items():
-        work()
-        calls[name] = max(1, int(least / max(once(work), 1e-9)))
-    for done in range(rounds):
+        first = once(work)  # warms up; a short one is timed again
+        seconds = first if first > 10 * least else once(work)
+        calls[name] = max(1, int(least / max(seconds, 1e-9)))
+    for _ in range(rounds):
         for name, work in peers.items():
-            if done >= 3 and spent[name] > most:
+            if spent[name] > most:
                 continue
             seconds = once(work, calls[name])
             spent[name] += seconds * calls[name]

@@ -1,0 +1,254 @@
+"""Operators as citizens of the dispatcher: schemas, tags, Meta, FakeTensor, opcheck."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import calls
+import layouts
+import pytest
+import samples
+import torch
+from calls import ELEMENTWISE, REDUCTIONS, function, invoke, name_of, outputs_of
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+from iterlab import OpEntry
+
+pytestmark = calls.TORCH_WARNINGS
+
+ALL = [*ELEMENTWISE, *REDUCTIONS]
+OVERLOADS = [
+    (entry, name, overload) for entry in ALL for name, overload in calls.overloads(entry).items()
+]
+HAS_OUT_TAG = hasattr(torch.Tag, "out")
+
+
+EVERY_OVERLOAD = [pytest.param(entry, overload, id=name) for entry, name, overload in OVERLOADS]
+
+
+@pytest.mark.parametrize("entry", ALL, ids=name_of)
+def test_overloads_follow_from_the_table(entry: OpEntry) -> None:
+    found = set(calls.overloads(entry))
+    wanted = {f"{entry.name}.default", f"{entry.name}.out"}
+    if "inplace" in entry.variants:
+        wanted.add(f"{entry.name}_.default")
+    places = [i for i in range(len(entry.inputs)) if entry.promoted_inputs >> i & 1]
+    if entry.kind == "elementwise" and len(places) > 1:
+        for count in range(1, len(places) + 1):
+            for chosen in itertools.combinations(places, count):
+                suffix = "Scalar" + "".join(f"_{entry.inputs[i]}" for i in chosen)
+                wanted |= {f"{entry.name}.{suffix}", f"{entry.name}.{suffix}_out"}
+                if "inplace" in entry.variants and 0 not in chosen:
+                    wanted.add(f"{entry.name}_.{suffix}")
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("entry", "overload"), EVERY_OVERLOAD)
+def test_schema(entry: OpEntry, overload: torch._ops.OpOverload) -> None:
+    schema = overload._schema
+    arguments = {argument.name: argument for argument in schema.arguments}
+    assert not {"self", "self_"} & set(arguments)
+    assert list(arguments)[: len(entry.inputs)] == list(entry.inputs)
+    for parameter in entry.parameters:
+        assert arguments[parameter.name].kwarg_only == parameter.keyword_only
+        assert arguments[parameter.name].has_default_value() == (parameter.default is not None)
+    written = [a.name for a in schema.arguments if a.alias_info and a.alias_info.is_write]
+    if overload._overloadname.endswith("out"):
+        assert written == ["out"] and arguments["out"].kwarg_only
+    elif schema.name.endswith("_"):
+        assert written == [entry.inputs[0]]
+    else:
+        assert written == []
+    assert all((r.alias_info is not None) == bool(written) for r in schema.returns)
+    assert schema.is_mutable == bool(written)
+
+
+@pytest.mark.parametrize(("entry", "overload"), EVERY_OVERLOAD)
+def test_tags(entry: OpEntry, overload: torch._ops.OpOverload) -> None:
+    tags = set(overload.tags)
+    kind = torch.Tag.pointwise if entry.kind == "elementwise" else torch.Tag.reduction
+    wanted = {kind, torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout}
+    if HAS_OUT_TAG and overload._overloadname.endswith("out"):
+        wanted.add(torch.Tag.out)
+    if HAS_OUT_TAG and overload._schema.name.endswith("_"):
+        wanted.add(torch.Tag.inplace)
+    assert tags == wanted
+
+
+@pytest.mark.parametrize("entry", ALL, ids=name_of)
+def test_out_variant_is_found_for_the_functional_one(entry: OpEntry) -> None:
+    out_variant = pytest.importorskip("torch._library._out_variant")
+    packet = function(entry)
+    assert out_variant.to_out_variant(packet.default) is packet.out
+
+
+def sample_of(
+    entry: OpEntry, overload: torch._ops.OpOverload, device: str, grad: bool = False
+) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments of any overload, by its schema."""
+    dtypes = calls.input_dtypes(entry)
+    dtype = torch.float32 if torch.float32 in dtypes else dtypes[0]
+    inplace = overload._schema.name.endswith("_")
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    draws = iter(calls.draws_of(entry, (dtype,), device))
+    for i, argument in enumerate(overload._schema.arguments[: len(entry.inputs)]):
+        draw = next(draws)
+        if str(argument.type) != "Tensor":
+            args.append(2.5)
+            continue
+        tensor = draw(12).view(3, 4)
+        if grad and tensor.is_floating_point() and not (inplace and i == 0):
+            tensor.requires_grad_()
+        args.append(tensor)
+    kwargs |= calls.parameter_sets(entry)[0]
+    if entry.kind == "reduction":
+        args += [[1], True]
+    if overload._overloadname.endswith("out"):
+        functional = overload._overloadname.removesuffix("out").removesuffix("_") or "default"
+        plain = [a.detach() if isinstance(a, torch.Tensor) else a for a in args]
+        want = getattr(function(entry), functional)(*plain, **kwargs)
+        kwargs["out"] = torch.empty_like(want)
+    return args, kwargs
+
+
+def opcheck_cases() -> list[Any]:
+    """Overloads with number operands differ from the others by their schema alone."""
+    cases = []
+    for entry, name, overload in OVERLOADS:
+        marks = []
+        if "Scalar" in overload._overloadname and entry.name not in calls.REPRESENTATIVES:
+            marks = [pytest.mark.slow]
+        cases.append(pytest.param(entry, overload, id=name, marks=marks))
+    return cases
+
+
+@pytest.mark.parametrize(("entry", "overload"), opcheck_cases())
+def test_opcheck(entry: OpEntry, overload: torch._ops.OpOverload, device: str) -> None:
+    has_grad = not overload._overloadname.endswith("out")
+    args, kwargs = sample_of(entry, overload, device, grad=has_grad)
+    results = torch.library.opcheck(overload, args, kwargs)
+    assert set(results.values()) == {"SUCCESS"}, results
+
+
+def assert_same_metadata(meta: torch.Tensor, real: torch.Tensor, what: object) -> None:
+    got = (meta.dtype, tuple(meta.shape), tuple(meta.stride()))
+    assert got == (real.dtype, tuple(real.shape), tuple(real.stride())), what
+
+
+def meta_dtypes(entry: OpEntry) -> list[tuple[torch.dtype, ...]]:
+    known = calls.input_dtypes(entry)
+    wanted = [(torch.float32,), (torch.int32,), (torch.complex64,), (torch.bfloat16, torch.int64)]
+    several = len(calls.promoted(entry, entry.inputs)) > 1
+    return [w for w in wanted if set(w) <= set(known) and (len(w) == 1 or several)]
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_meta_is_the_plan_without_the_run(entry: OpEntry, device: str) -> None:
+    parameters = calls.parameter_sets(entry)[0]
+    for case, dtypes in itertools.product(layouts.CASES, meta_dtypes(entry)):
+        real = case.make(calls.draws_of(entry, dtypes, device))
+        meta = [
+            torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta") for t in real
+        ]
+        got = outputs_of(invoke(function(entry), entry, meta, parameters))
+        want = outputs_of(invoke(function(entry), entry, real, parameters))
+        for m, r in zip(got, want, strict=True):
+            assert m.is_meta
+            assert_same_metadata(m, r, (case.name, dtypes))
+
+
+def hinted(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...], tuple[int, ...]]:
+    def value(size: Any) -> int:
+        return size if isinstance(size, int) else int(size.node.hint)
+
+    return tensor.dtype, tuple(map(value, tensor.shape)), tuple(map(value, tensor.stride()))
+
+
+def symbolic(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
+    """A fake of `tensor` whose sizes are unknown, but for those of one element."""
+    dims = [DimDynamic.STATIC if size == 1 else DimDynamic.DYNAMIC for size in tensor.shape]
+    context = StatelessSymbolicContext(dynamic_sizes=dims)
+    return mode.from_tensor(tensor, symbolic_context=context)
+
+
+@pytest.mark.parametrize(
+    "entry", [calls.slow_unless_representative(e) for e in ELEMENTWISE], ids=name_of
+)
+def test_fake_tensors_of_dynamic_shape(entry: OpEntry, device: str) -> None:
+    parameters = calls.parameter_sets(entry)[0]
+    for case in layouts.CORE:
+        real = case.make(calls.draws_of(entry, (calls.input_dtypes(entry)[0],), device))
+        mode = FakeTensorMode(shape_env=ShapeEnv())
+        with mode:
+            fakes = [symbolic(mode, tensor) for tensor in real]
+            outputs = outputs_of(invoke(function(entry), entry, fakes, parameters))
+        for got, want in zip(
+            outputs, outputs_of(invoke(function(entry), entry, real, parameters)), strict=True
+        ):
+            assert hinted(got) == (want.dtype, tuple(want.shape), want.stride()), case.name
+            dynamic = [isinstance(size, torch.SymInt) for size in got.shape]
+            assert dynamic == [size != 1 for size in want.shape], case.name
+            assert got.device == want.device
+
+
+@pytest.mark.parametrize("entry", ALL, ids=name_of)
+def test_unbacked_sizes(entry: OpEntry, device: str) -> None:
+    """A size that no one knows: nothing is asked of it."""
+    parameters = calls.parameter_sets(entry)[0]
+    dtype = calls.input_dtypes(entry)[0]
+    env = ShapeEnv()
+    with FakeTensorMode(shape_env=env):
+        size = env.create_unbacked_symint()
+        torch._check(size >= 0)
+        operands = [
+            torch.empty(
+                size, 3, device=device, dtype=torch.bool if calls.is_bool_input(entry, i) else dtype
+            )
+            for i in range(len(entry.inputs))
+        ]
+        if entry.kind == "reduction":
+            (result,) = outputs_of(function(entry)(operands[0], [1]))
+            assert result.shape == (size,) and result.stride() == (1,)
+            return
+        (result,) = outputs_of(invoke(function(entry), entry, operands, parameters))
+        assert result.shape == (size, 3)
+        assert result.stride() == (3, 1)
+        if "inplace" in entry.variants:
+            target = torch.empty(size, 3, device=device, dtype=result.dtype)
+            call = function(entry, inplace=True)
+            assert invoke(call, entry, [target, *operands[1:]], parameters) is target
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_meta_out_is_resized(entry: OpEntry) -> None:
+    parameters = calls.parameter_sets(entry)[0]
+    dtype = calls.input_dtypes(entry)[0]
+    operands = [d(6).view(2, 3).to("meta") for d in calls.draws_of(entry, (dtype,), "cpu")]
+    want = invoke(function(entry), entry, operands, parameters)
+    out = torch.empty(0, dtype=want.dtype, device="meta")
+    assert invoke(function(entry), entry, operands, parameters, out=out) is out
+    assert_same_metadata(out, want, entry.name)
+
+
+@pytest.mark.parametrize("entry", REDUCTIONS, ids=name_of)
+def test_meta_of_reductions(entry: OpEntry, device: str) -> None:
+    for shape in ((4, 5, 6), (3, 0, 2), (), (7,)):
+        for dtype in calls.input_dtypes(entry):
+            real = samples.ordinary_values(dtype, torch.Size(shape).numel()).view(shape).to(device)
+            for dim, keepdim in itertools.product((None, *range(len(shape))), (False, True)):
+                got = function(entry)(real.to("meta"), dim, keepdim)
+                want = function(entry)(real, dim, keepdim)
+                assert_same_metadata(got, want, (shape, dtype, dim, keepdim))
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_unsupported_layouts_of_memory_are_refused(entry: OpEntry) -> None:
+    """Sparse and quantized tensors."""
+    dtype = calls.input_dtypes(entry)[0]
+    sparse = torch.ones(2, 2).to(dtype).to_sparse()
+    parameters = calls.parameter_sets(entry)[0]
+    with pytest.raises(NotImplementedError):
+        invoke(function(entry), entry, [sparse] * len(entry.inputs), parameters)

@@ -1,0 +1,211 @@
+"""User errors: ATen's exception type, one form of message, and outputs left as they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import calls
+import pytest
+import torch
+from calls import ELEMENTWISE, INPLACE, REDUCTIONS, function, invoke, name_of, outputs_of
+
+import iterlab
+from iterlab import OpEntry
+from iterlab._load import check_torch, minor
+
+pytestmark = calls.TORCH_WARNINGS
+
+FORM = r"iterlab::{name}: expected .+, got .+"
+
+
+def check_message(raised: pytest.ExceptionInfo[BaseException], entry: OpEntry) -> None:
+    first_line = str(raised.value).splitlines()[0]
+    assert re.fullmatch(FORM.format(name=entry.name), first_line), first_line
+
+
+def operands_of(entry: OpEntry, device: str, shape: tuple[int, ...] = (4, 3)) -> list[torch.Tensor]:
+    dtypes = calls.input_dtypes(entry)
+    dtype = torch.float32 if torch.float32 in dtypes else dtypes[0]
+    count = torch.Size(shape).numel()
+    return [draw(count).view(shape) for draw in calls.draws_of(entry, (dtype,), device)]
+
+
+def check_refused(
+    entry: OpEntry,
+    call: Callable[..., Any],
+    operands: list[Any],
+    error: type[Exception] = RuntimeError,
+    written: torch.Tensor | None = None,
+    **more: Any,
+) -> None:
+    """The call raises `error` in our words and `written` keeps bits, shape and version."""
+    before = None if written is None else (written.clone(), written.stride(), written._version)
+    with pytest.raises(error) as raised:
+        invoke(call, entry, operands, calls.parameter_sets(entry)[0], **more)
+    check_message(raised, entry)
+    if written is not None and before is not None:
+        calls.assert_bitwise(written, before[0])
+        assert (written.stride(), written._version) == before[1:]
+
+
+SEVERAL = [entry for entry in ELEMENTWISE if len(entry.inputs) > 1]
+
+
+@pytest.mark.parametrize("entry", SEVERAL, ids=name_of)
+def test_shapes_that_do_not_broadcast(entry: OpEntry, device: str) -> None:
+    operands = operands_of(entry, device)
+    operands[-1] = operands[-1][:, :2]
+    check_refused(entry, function(entry), operands)
+    want = outputs_of(
+        invoke(function(entry), entry, operands_of(entry, device), calls.parameter_sets(entry)[0])
+    )[0]
+    check_refused(entry, function(entry), operands, written=want, out=want)
+    with pytest.raises(RuntimeError):
+        invoke(calls.twin(entry), entry, operands, calls.parameter_sets(entry)[0])
+    meta = [operand.to("meta") for operand in operands]
+    check_refused(entry, function(entry), meta)
+
+
+@pytest.mark.parametrize("entry", INPLACE, ids=name_of)
+def test_in_place_target_too_small(entry: OpEntry, device: str) -> None:
+    if len(entry.inputs) < 2:
+        return
+    operands = operands_of(entry, device)
+    operands[0] = operands[0][0].clone()
+    check_refused(entry, function(entry, inplace=True), operands, written=operands[0])
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_outputs_that_cannot_be_written(entry: OpEntry, device: str) -> None:
+    operands = operands_of(entry, device)
+    parameters = calls.parameter_sets(entry)[0]
+    want = outputs_of(invoke(function(entry), entry, operands, parameters))[0]
+    expanded = torch.zeros(1, dtype=want.dtype, device=device).expand(want.shape)
+    check_refused(entry, function(entry), operands, written=expanded, out=expanded)
+    windows = torch.zeros(9, dtype=want.dtype, device=device).as_strided(want.shape, (2, 1))
+    check_refused(entry, function(entry), operands, written=windows, out=windows)
+    if operands[-1].dtype == want.dtype:
+        whole = torch.zeros(5, 3, dtype=want.dtype, device=device)
+        shifted = [*operands[:-1], whole[1:]]
+        check_refused(entry, function(entry), shifted, written=whole[:-1], out=whole[:-1])
+    if want.dtype != torch.bool:
+        flags = torch.zeros(want.shape, dtype=torch.bool, device=device)
+        check_refused(entry, function(entry), operands, written=flags, out=flags)
+
+
+@pytest.mark.parametrize("entry", INPLACE, ids=name_of)
+def test_in_place_on_overlapping_memory(entry: OpEntry, device: str) -> None:
+    operands = operands_of(entry, device)
+    if operands[0].dtype == torch.bool:
+        return
+    operands[0] = torch.ones(1, dtype=operands[0].dtype, device=device).expand(4, 3)
+    check_refused(entry, function(entry, inplace=True), operands, written=operands[0])
+    if len(entry.inputs) == 2:
+        square = torch.ones(3, 3, dtype=operands[0].dtype, device=device)
+        for other in (square[:, :1], square.t(), square[0]):
+            check_refused(entry, function(entry, inplace=True), [square, other], written=square)
+
+
+@pytest.mark.parametrize("entry", [*ELEMENTWISE, *REDUCTIONS], ids=name_of)
+def test_mixed_devices(entry: OpEntry) -> None:
+    operands: list[Any] = operands_of(entry, "cpu")
+    out = torch.zeros(4, 3, device="meta")
+    check_refused(entry, function(entry), operands, out=out)
+
+
+@pytest.mark.parametrize("entry", [*ELEMENTWISE, *REDUCTIONS], ids=name_of)
+def test_wrong_arguments_are_refused_by_the_schema(entry: OpEntry, device: str) -> None:
+    operands: list[Any] = operands_of(entry, device)
+    for arguments in ([], ["text"] * len(operands), [*operands, *operands, *operands, 1, 2]):
+        with pytest.raises((RuntimeError, TypeError)) as raised:
+            function(entry)(*arguments)
+        assert entry.name in str(raised.value)
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_conditions_must_be_bool(entry: OpEntry, device: str) -> None:
+    for i in range(len(entry.inputs)):
+        if calls.is_bool_input(entry, i):
+            operands = operands_of(entry, device)
+            operands[i] = operands[i].float()
+            check_refused(entry, function(entry), operands)
+    assert entry.bool_inputs < 1 << len(entry.inputs)
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_factors_must_fit_the_dtype(entry: OpEntry, device: str) -> None:
+    """alpha: no float for integers, no complex for reals, no bool but for bool, as in torch."""
+    for parameter in entry.parameters:
+        if parameter.kind != "alpha":
+            continue
+        for dtype, value in (
+            (torch.int32, 2.5),
+            (torch.float32, 1j),
+            (torch.float32, True),
+            (torch.bool, 2.5),
+            (torch.int32, 1j),
+        ):
+            operands = [d(5) for d in calls.draws_of(entry, (dtype,), device)]
+            for call, ours in ((function(entry), True), (calls.twin(entry), False)):
+                with pytest.raises(RuntimeError) as raised:
+                    call(*operands, **{parameter.name: value})
+                if ours:
+                    check_message(raised, entry)
+            with pytest.raises(RuntimeError) as raised:
+                function(entry)(*(t.to("meta") for t in operands), **{parameter.name: value})
+            check_message(raised, entry)
+
+
+@pytest.mark.parametrize("entry", REDUCTIONS, ids=name_of)
+def test_reductions(entry: OpEntry, device: str) -> None:
+    x = torch.rand(4, 3, device=device)
+    check_refused(entry, function(entry), [x, [0, 0]])
+    check_refused(entry, function(entry), [x, [0, -2]])
+    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of"):
+        function(entry)(x, 2)
+    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of"):
+        function(entry)(x.to("meta"), 2)
+    expanded = torch.zeros(1, device=device).expand(3)
+    check_refused(entry, function(entry), [x, 0], written=expanded, out=expanded)
+    check_refused(entry, function(entry), [x, 0], written=x[0], out=x[0])
+    flags = torch.zeros(3, dtype=torch.bool, device=device)
+    check_refused(entry, function(entry), [x, 0], written=flags, out=flags)
+
+
+def test_more_dims_than_torch_takes(device: str) -> None:
+    many = torch.ones((1,) * 129, device=device)
+    with pytest.raises(RuntimeError, match=r"^iterlab::exp: expected at most \d+ dims, got .*129"):
+        torch.ops.iterlab.exp(many)
+    with pytest.raises(RuntimeError, match=r"^iterlab::sum: expected at most \d+ dims, got .*129"):
+        torch.ops.iterlab.sum(many)
+
+
+def test_a_quantized_tensor_is_refused() -> None:
+    with pytest.warns(UserWarning):
+        quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)
+    with pytest.raises(NotImplementedError):
+        torch.ops.iterlab.exp(quantized)
+
+
+def test_import_with_another_torch() -> None:
+    """One clear sentence, not an undefined symbol."""
+    check_torch("2.13.0+cpu", "2.13.1+cu130")
+    with pytest.raises(ImportError) as raised:
+        check_torch("2.13.0+cpu", "2.14.1+cu130")
+    text = str(raised.value)
+    assert "built for torch 2.13 and cannot run with torch 2.14.1+cu130" in text
+    assert "pip install" in text and text.count("\n") == 0
+    with pytest.raises(ImportError):
+        check_torch("2.13.0", "2.1.3")
+    assert minor("2.13.0a0+git123") == "2.13"
+
+
+def test_the_check_runs_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    from iterlab import _build_info, _load
+
+    monkeypatch.setattr(_build_info, "torch_version", "1.0.0")
+    with pytest.raises(ImportError, match=r"built for torch 1\.0 and cannot run with"):
+        _load.load()
+    assert iterlab.__version__
