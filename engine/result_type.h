@@ -65,6 +65,16 @@ void check_bool_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
   }
 }
 
+// What follows from the common dtype.
+template <class Int>
+void set_dtypes(DType common, const OpInfo& op, BasicShapePlan<Int>& plan) {
+  plan.common_dtype = common;
+  plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
+  plan.result_dtype = op.promotion == Promotion::AlwaysBool      ? DType::Bool
+                      : op.promotion == Promotion::ComplexToReal ? real_of(common)
+                                                                 : common;
+}
+
 template <class Int>
 void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShapePlan<Int>& plan) {
   check_bool_inputs(operands, op);
@@ -76,11 +86,7 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
     throw PlanError(PlanError::Kind::NotImplemented, op,
                     "expected a dtype that it computes in, got " + dtype_text(common));
   }
-  plan.common_dtype = common;
-  plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
-  plan.result_dtype = op.promotion == Promotion::AlwaysBool      ? DType::Bool
-                      : op.promotion == Promotion::ComplexToReal ? real_of(common)
-                                                                 : common;
+  set_dtypes(common, op, plan);
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated) continue;

@@ -32,6 +32,11 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
+// The tensor that a Python object holds, without a copy. Note [No copies of tensors]
+at::Tensor& writable(PyObject* object) {
+  return const_cast<at::Tensor&>(THPVariable_Unpack(object));
+}
+
 // A number of exactly Python's own types, or nothing.
 bool load_number(PyObject* object, at::Scalar& number) {
   if (PyFloat_CheckExact(object)) {
@@ -184,7 +189,7 @@ class FunctionalLane : public CallLane {
     PyObject* const out = bound[num_tensors + num_scalars];
     if (out != nullptr) {
       if (!THPVariable_CheckExact(out)) return nullptr;
-      at::Tensor result = THPVariable_Unpack(out);
+      at::Tensor& result = writable(out);
       {
         const WithoutGil guard;
         out_.call(*tensors[I].tensor..., *scalars[K].scalar..., result);
@@ -239,7 +244,7 @@ class InplaceLane : public CallLane {
     std::array<ScalarArgument, num_scalars> scalars;
     if (!(scalars[K].load(bound[num_tensors + K], binder_.parameters[num_tensors + K]) && ...))
       return nullptr;
-    at::Tensor written = THPVariable_Unpack(bound[0]);
+    at::Tensor& written = writable(bound[0]);
     {
       const WithoutGil guard;
       handle_.call(written, *tensors[I + 1].tensor..., *scalars[K].scalar...);

@@ -3,6 +3,7 @@
 
 #include "engine/cpu/elementwise.h"
 #include "engine/cpu/reduce.h"
+#include "engine/cpu/share.h"
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
@@ -25,11 +26,12 @@ void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
     operands.input(i) = as_operand(*arguments.tensors[i]);
 }
 
+// Allocates the result, or resizes the given output; gives the former.
 at::Tensor make_result(const Plan& plan, Output output) {
   if (output.kind == OutputKind::Allocated)
     return empty_cpu(plan.shape, plan.output_strides, plan.result_dtype);
   if (plan.resized_outputs != 0) resize_output(*output.tensor, plan.shape, plan.output_strides);
-  return *output.tensor;
+  return {};
 }
 
 void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result) {
@@ -39,53 +41,61 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
     data[i + 1] = static_cast<char*>(const_cast<void*>(arguments.tensors[i]->const_data_ptr()));
   }
   const cpu::KernelTable& table = kernel_table();
+  const bool alone = static_cast<double>(plan.bytes) * plan.op->cost < 2 * cpu::kGrainBytes;
   cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data,
-                       arguments.parameters, torch_parallel());
+                       arguments.parameters, alone ? Parallel{} : torch_parallel());
 }
 
 }  // namespace
 
+at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
+  Operands operands;
+  make_operands(op, arguments, output, operands);
+  Plan plan;
+  make_plan(operands, op, plan);
+  check_parameters(op, arguments, plan.common_dtype);
+  at::Tensor allocated = make_result(plan, output);
+  const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
+  if (plan.numel != 0) run(plan, arguments, result);
+  return allocated;
+}
+
+at::Tensor try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
+                          const ReduceArguments& arguments, Output output) {
+  Arguments tensors;
+  tensors.tensors[0] = &input;
+  tensors.num_tensors = 1;
+  if (arguments.dtype) tensors.dtype = *arguments.dtype;
+  Operands operands;
+  make_operands(op, tensors, output, operands);
+  std::optional<std::span<const int64_t>> dims;
+  if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
+  ReducePlan plan;
+  make_reduce_plan(operands, reduced_dims(dims, static_cast<int>(input.dim()), op),
+                   arguments.keepdim, op, plan);
+  if (output.kind == OutputKind::Given && plan.resized_output) {
+    resize_output(*output.tensor, plan.output_shape, plan.output_strides);
+  }
+  at::Tensor allocated;
+  if (output.kind == OutputKind::Allocated)
+    allocated = empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtype);
+  const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
+  if (plan.outputs != 0) {
+    const cpu::KernelTable& table = kernel_table();
+    cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage,
+                       static_cast<char*>(result.mutable_data_ptr()),
+                       static_cast<const char*>(input.const_data_ptr()), torch_parallel());
+  }
+  return allocated;
+}
+
 at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
-  return with_torch_errors([&] {
-    Operands operands;
-    make_operands(op, arguments, output, operands);
-    Plan plan;
-    make_plan(operands, op, plan);
-    check_parameters(op, arguments, plan.common_dtype);
-    at::Tensor result = make_result(plan, output);
-    if (plan.numel != 0) run(plan, arguments, result);
-    return result;
-  });
+  return with_torch_errors([&] { return try_call_cpu(op, arguments, output); });
 }
 
 at::Tensor reduce_cpu(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
                       Output output) {
-  return with_torch_errors([&] {
-    Arguments tensors;
-    tensors.tensors[0] = &input;
-    tensors.num_tensors = 1;
-    if (arguments.dtype) tensors.dtype = *arguments.dtype;
-    Operands operands;
-    make_operands(op, tensors, output, operands);
-    std::optional<std::span<const int64_t>> dims;
-    if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
-    ReducePlan plan;
-    make_reduce_plan(operands, reduced_dims(dims, static_cast<int>(input.dim()), op),
-                     arguments.keepdim, op, plan);
-    if (output.kind == OutputKind::Given && plan.resized_output) {
-      resize_output(*output.tensor, plan.output_shape, plan.output_strides);
-    }
-    at::Tensor result = output.kind == OutputKind::Given
-                            ? *output.tensor
-                            : empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtype);
-    if (plan.outputs != 0) {
-      const cpu::KernelTable& table = kernel_table();
-      cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage,
-                         static_cast<char*>(result.mutable_data_ptr()),
-                         static_cast<const char*>(input.const_data_ptr()), torch_parallel());
-    }
-    return result;
-  });
+  return with_torch_errors([&] { return try_reduce_cpu(op, input, arguments, output); });
 }
 
 }  // namespace iterlab

@@ -14,6 +14,7 @@ from iterlab import _functions  # noqa: E402
 from iterlab._C import cpu_capability  # noqa: E402
 from iterlab._functions import *  # noqa: E402, F403
 from iterlab.explain import Explanation, explain  # noqa: E402
+from iterlab.override import override_aten  # noqa: E402
 from iterlab.planning import OperandPlan, Plan, ReductionPlan, force_path, plan  # noqa: E402
 from iterlab.table import OpEntry, Parameter, op_table  # noqa: E402
 
@@ -30,6 +31,7 @@ __all__ = [
     "explain",
     "force_path",
     "op_table",
+    "override_aten",
     "plan",
     *_functions.__all__,
 ]

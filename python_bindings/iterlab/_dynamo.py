@@ -66,7 +66,8 @@ class _Watcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def register(functions: Mapping[str, Function]) -> None:
     """Make Dynamo trace each function as its operator.
 
-    Importing Dynamo takes a second or two, so it waits until someone does: `torch.compile` imports it.
+    Importing Dynamo takes a second or two, so it waits until someone does, as `torch.compile`
+    does.
     """
     if "torch._dynamo" in sys.modules:
         _substitute(functions)

@@ -1,4 +1,4 @@
-"""Every operator as a function with torch's signature: `iterlab.add(x, y, alpha=2)`, `iterlab.add_(x, y)`."""
+"""Every operator as a function with torch's signature: `iterlab.add(x, y, alpha=2)`."""
 
 from iterlab import _C, _dynamo
 
@@ -6,4 +6,4 @@ _made = _C.make_functions()
 globals().update(_made)
 _dynamo.register(_made)
 
-__all__ = sorted(_made)  # noqa: PLE0605
+__all__ = sorted(_made)

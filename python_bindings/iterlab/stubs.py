@@ -1,0 +1,79 @@
+"""Writes the type stubs of the operators' functions: `python -m iterlab.stubs FILE`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from iterlab.table import OpEntry, op_table
+
+HEADER = '''"""Types of every operator's function, written by `python -m iterlab.stubs`."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, dtype
+from torch.types import Number
+
+__all__: list[str]
+'''
+
+TYPES = {
+    "Tensor": "Tensor",
+    "number": "Number | complex",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "List[int]": "int | Sequence[int]",
+    "ScalarType": "dtype",
+}
+
+
+def _type(argument: torch.Argument, takes_number: bool) -> str:
+    text = str(argument.real_type if hasattr(argument, "real_type") else argument.type)
+    optional = text.startswith("Optional[")
+    text = text.removeprefix("Optional[").removesuffix("]") if optional else text
+    if text == "int" and argument.name == "dtype":  # how a schema shows ScalarType
+        text = "ScalarType"
+    name = TYPES.get(text if text != "List[int" else "List[int]", text)
+    if takes_number:
+        name += " | Number | complex"
+    return f"{name} | None" if optional else name
+
+
+def _default(argument: torch.Argument) -> str:
+    return f" = {argument.default_value!r}" if argument.has_default_value() else ""
+
+
+def _function(entry: OpEntry, inplace: bool) -> str:
+    name = entry.name + "_" * inplace
+    packet = getattr(torch.ops.iterlab, name)
+    overloads = packet.overloads()
+    schema = packet.default._schema
+    arguments = []
+    for argument in schema.arguments:
+        if argument.kwarg_only and "*" not in arguments:
+            arguments.append("*")
+        text = _type(argument, f"Scalar_{argument.name}" in overloads)
+        arguments.append(f"{argument.name}: {text}{_default(argument)}")
+    results = ["Tensor"] * len(schema.returns)
+    result = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
+    if "out" in overloads:
+        arguments += ["*"] * ("*" not in arguments) + [f"out: {result} | None = None"]
+    return f"def {name}({', '.join(arguments)}) -> {result}: ..."
+
+
+def text() -> str:
+    """Give the stub file."""
+    lines = []
+    for entry in op_table():
+        lines.append(_function(entry, inplace=False))
+        if "inplace" in entry.variants:
+            lines.append(_function(entry, inplace=True))
+    return HEADER + "\n" + "\n".join(sorted(lines)) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(text(), encoding="utf-8")
