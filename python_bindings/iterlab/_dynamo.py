@@ -54,11 +54,12 @@ class _Watcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         assert self.loader is not None
-        spec.loader = self.loader
         return self.loader.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
         assert self.loader is not None
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
         self.then()
 
