@@ -15,8 +15,12 @@ class CallLane {
   virtual PyObject* call(PyObject* const* args, Py_ssize_t count, PyObject* keywords) const = 0;
 };
 
+// Whose calls a lane takes: those of iterlab's function, with numbers for tensors and out=, or
+// those of the dispatcher's default overload alone.
+enum class LaneOf { Function, Overload };
+
 // The lane of an operator by its name ("add", "add_"); null where its schema is not one of tensors
 // and numbers alone.
-std::unique_ptr<CallLane> make_lane(const std::string& name);
+std::unique_ptr<CallLane> make_lane(const std::string& name, LaneOf door);
 
 }  // namespace iterlab

@@ -6,6 +6,7 @@
 #include "engine/op_table.h"
 #include "python_bindings/call_lane.h"
 #include "python_bindings/parsed_call.h"
+#include "python_bindings/quick_overload.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <torch/csrc/Exceptions.h>
@@ -50,7 +51,7 @@ py::object make_function(const OpInfo& op, const std::string& name) {
   auto* const object = PyObject_New(FunctionObject, function_type());
   if (object == nullptr) throw py::error_already_set();
   object->parsed = new ParsedCall(name);
-  object->lane = make_lane(name).release();
+  object->lane = make_lane(name, LaneOf::Function).release();
   auto* const text = new std::string(object->parsed->text_signature() + "\n--\n\n" + op.doc);
   object->method = {(new std::string(name))->c_str(),
                     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call)),
@@ -80,6 +81,7 @@ void bind_fast_calls(py::module_& module) {
         return functions;
       },
       "Makes a function for every operator and every in-place one, by name.");
+  bind_quick_overloads(module);
 }
 
 }  // namespace iterlab

@@ -142,7 +142,7 @@ std::vector<ParsedCall::Overload> ParsedCall::find_overloads(const std::string& 
     if (num_outs(op->schema()) != 0) {
       outs.push_back(handle);
     } else {
-      found.push_back({handle, std::nullopt});
+      found.push_back({handle, std::nullopt, nullptr});
     }
   }
   for (Overload& one : found) {
@@ -180,10 +180,10 @@ std::vector<std::string> ParsedCall::signatures(const std::string& name,
 }
 
 ParsedCall::ParsedCall(const std::string& name)
-    : name_(name),
-      overloads_(find_overloads(name)),
-      parser_(signatures(name, overloads_)),
-      tuple_type_(make_tuple_type(name, overloads_.at(0).op.schema())) {}
+    : name_(name), overloads_(find_overloads(name)), parser_(signatures(name, overloads_)) {
+  for (Overload& overload : overloads_)
+    overload.tuple_type = make_tuple_type(name, overload.op.schema());
+}
 
 std::string ParsedCall::text_signature() const {
   const Overload& first = overloads_.at(0);
@@ -230,18 +230,18 @@ PyObject* ParsedCall::run(torch::PythonArgs& parsed) const {
     op.callBoxed(stack);
   }
   if (out != nullptr) return Py_NewRef(out);
-  return wrap(stack);
+  return wrap(overload, stack);
 }
 
-PyObject* ParsedCall::wrap(torch::jit::Stack& results) const {
+PyObject* ParsedCall::wrap(const Overload& overload, torch::jit::Stack& results) {
   if (results.size() == 1) return THPVariable_Wrap(results[0].toTensor());
-  PyObject* const tuple = tuple_type_ != nullptr
-                              ? PyStructSequence_New(tuple_type_)
+  PyObject* const tuple = overload.tuple_type != nullptr
+                              ? PyStructSequence_New(overload.tuple_type)
                               : PyTuple_New(static_cast<Py_ssize_t>(results.size()));
   for (size_t i = 0; i < results.size(); ++i) {
     PyObject* const item = THPVariable_Wrap(results[i].toTensor());
     const auto position = static_cast<Py_ssize_t>(i);
-    if (tuple_type_ != nullptr) {
+    if (overload.tuple_type != nullptr) {
       PyStructSequence_SetItem(tuple, position, item);
     } else {
       PyTuple_SET_ITEM(tuple, position, item);

@@ -27,18 +27,18 @@ class ParsedCall {
   struct Overload {
     c10::OperatorHandle op;                  // what computes a new result, or writes in place
     std::optional<c10::OperatorHandle> out;  // the same with out=
+    PyTypeObject* tuple_type = nullptr;      // of several results, with names
   };
 
   static std::vector<Overload> find_overloads(const std::string& name);
   static std::vector<std::string> signatures(const std::string& name,
                                              const std::vector<Overload>& overloads);
   PyObject* run(torch::PythonArgs& parsed) const;
-  PyObject* wrap(torch::jit::Stack& results) const;
+  static PyObject* wrap(const Overload& overload, torch::jit::Stack& results);
 
   std::string name_;
   std::vector<Overload> overloads_;
   torch::PythonArgParser parser_;
-  PyTypeObject* tuple_type_ = nullptr;  // of several results, with names
   PyObject* function_ = nullptr;
 };
 

@@ -19,7 +19,8 @@ void advise_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] int64_t byt
   if (!enabled || bytes < kHugePagesFrom) return;
   constexpr uintptr_t page = 4096;
   const auto first = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes)) / page * page;
+  const auto end =
+      (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes)) / page * page;
   // A refusal changes nothing but the speed.
   (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 #endif

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import torch
 
-from iterlab.table import OpEntry, op_table
+from iterlab.table import op_table
 
 HEADER = '''"""Types of every operator's function, written by `python -m iterlab.stubs`."""
 
 from collections.abc import Sequence
+from typing import overload
 
 from torch import Tensor, dtype
 from torch.types import Number
@@ -47,32 +48,39 @@ def _default(argument: torch.Argument) -> str:
     return f" = {argument.default_value!r}" if argument.has_default_value() else ""
 
 
-def _function(entry: OpEntry, inplace: bool) -> str:
-    name = entry.name + "_" * inplace
-    packet = getattr(torch.ops.iterlab, name)
+def _signature(name: str, packet: torch._ops.OpOverloadPacket, which: str) -> str:
     overloads = packet.overloads()
-    schema = packet.default._schema
+    schema = getattr(packet, which)._schema
     arguments = []
     for argument in schema.arguments:
         if argument.kwarg_only and "*" not in arguments:
             arguments.append("*")
         text = _type(argument, f"Scalar_{argument.name}" in overloads)
         arguments.append(f"{argument.name}: {text}{_default(argument)}")
-    results = ["Tensor"] * len(schema.returns)
-    result = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
-    if "out" in overloads:
+    count = len(schema.returns)
+    result = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
+    if ("out" if which == "default" else f"{which}_out") in overloads:
         arguments += ["*"] * ("*" not in arguments) + [f"out: {result} | None = None"]
     return f"def {name}({', '.join(arguments)}) -> {result}: ..."
 
 
+def _function(name: str) -> str:
+    packet = getattr(torch.ops.iterlab, name)
+    # Overloads of numbers are in the types of the first.
+    names = [
+        which
+        for which in packet.overloads()
+        if not which.startswith("Scalar_") and not which.endswith("out")
+    ]
+    texts = [_signature(name, packet, which) for which in sorted(names, key=len)]
+    return texts[0] if len(texts) == 1 else "\n".join(f"@overload\n{text}" for text in texts)
+
+
 def text() -> str:
     """Give the stub file."""
-    lines = []
-    for entry in op_table():
-        lines.append(_function(entry, inplace=False))
-        if "inplace" in entry.variants:
-            lines.append(_function(entry, inplace=True))
-    return HEADER + "\n" + "\n".join(sorted(lines)) + "\n"
+    names = {entry.name for entry in op_table()}
+    names |= {f"{entry.name}_" for entry in op_table() if "inplace" in entry.variants}
+    return HEADER + "\n" + "\n".join(_function(name) for name in sorted(names)) + "\n"
 
 
 if __name__ == "__main__":
