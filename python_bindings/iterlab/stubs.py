@@ -11,6 +11,8 @@ from iterlab.table import op_table
 
 HEADER = '''"""Types of every operator's function, written by `python -m iterlab.stubs`."""
 
+# ruff: noqa: E501
+# fmt: off
 from collections.abc import Sequence
 from typing import overload
 
