@@ -1,0 +1,9 @@
+// The CUDA kernels of the activation list.
+#include "engine/cuda/kernel_list.cuh"
+#include "iterlab/ops/activation.h"
+
+namespace iterlab::cuda {
+
+void append_activation_kernels(const OpKernels**& next) { append_kernels(ops::ActivationOps{}, next); }
+
+}  // namespace iterlab::cuda

@@ -1,0 +1,9 @@
+// The CUDA kernels of the comparison list.
+#include "engine/cuda/kernel_list.cuh"
+#include "iterlab/ops/comparison.h"
+
+namespace iterlab::cuda {
+
+void append_comparison_kernels(const OpKernels**& next) { append_kernels(ops::ComparisonOps{}, next); }
+
+}  // namespace iterlab::cuda

@@ -1,0 +1,9 @@
+// The CUDA kernels of the data list.
+#include "engine/cuda/kernel_list.cuh"
+#include "iterlab/ops/data.h"
+
+namespace iterlab::cuda {
+
+void append_data_kernels(const OpKernels**& next) { append_kernels(ops::DataOps{}, next); }
+
+}  // namespace iterlab::cuda
