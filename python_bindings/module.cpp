@@ -124,8 +124,8 @@ py::dict reduce_plan_facts(const ReducePlan& plan) {
                   py::arg("input_dtype") = dtype_name(plan.input_dtype),
                   py::arg("element_dtype") = dtype_name(plan.element_dtype),
                   py::arg("accumulate_dtype") = dtype_name(plan.accumulate_dtype),
-                  py::arg("result_dtype") = dtype_name(plan.result_dtype),
-                  py::arg("resizes_output") = plan.resized_output,
+                  py::arg("result_dtype") = dtype_name(plan.result_dtypes[0]),
+                  py::arg("resizes_output") = plan.resized_outputs != 0,
                   py::arg("outputs") = plan.outputs, py::arg("reduced") = plan.reduced,
                   py::arg("kept_shape") = as_tuple(plan.kept_shape),
                   py::arg("kept_strides") = as_tuple(plan.kept_input_strides),
@@ -258,9 +258,18 @@ PYBIND11_MODULE(_C, module) {
         std::optional<std::span<const int64_t>> span;
         if (dims) span = *dims;
         ReducePlan plan;
-        make_reduce_plan(describe({input}, out, false, dtype, "float32"),
-                         reduced_dims(span, static_cast<int>(input.sizes.size()), info), keepdim,
-                         info, plan);
+        Operands operands = describe({input}, out, false, dtype, "float32");
+        operands.num_outputs = info.num_outputs;
+        if (info.num_outputs > 1) {
+          operands.input(0) = input.view(OutputKind::Allocated);
+          for (int i = out ? 1 : 0; i < info.num_outputs; ++i) operands.output(i) = Operand{};
+        }
+        ReduceRequest request;
+        request.dims = reduced_dims(span, static_cast<int>(input.sizes.size()), info);
+        request.dims_given = dims && !dims->empty();
+        request.keepdim = keepdim;
+        request.number = 1;
+        make_reduce_plan(operands, request, info, plan);
         return reduce_plan_facts(plan);
       },
       py::arg("op"), py::arg("input"), py::arg("dims") = py::none(), py::arg("keepdim") = false,

@@ -1,8 +1,6 @@
 // Reverse and forward mode of every operator, in the shape of torch's generated VariableType code.
 #include "src/autograd.h"
 
-#include "engine/reduce_plan.h"
-
 #include <ATen/ops/real.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
@@ -178,72 +176,6 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
   const Tensor before = details::toNonOptFwGrad(result);
   if (in_place_ && before.defined()) tangent = before.copy_(tangent);
   result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/in_place_);
-}
-
-struct ReductionGrad::Node : ag::Node {
-  const OpInfo* op = nullptr;
-  const ReductionDerivative* derivative = nullptr;
-  InputMetadata metadata;
-  ag::SavedVariable input, result;
-  std::vector<int64_t> dims;
-  bool keepdim = false;
-
-  std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
-
-  void release_variables() override {
-    input.reset_data();
-    result.reset_data();
-  }
-
-  SavedReduction facts() const { return {{}, {}, metadata.sizes, dims, keepdim}; }
-
-  ag::variable_list apply(ag::variable_list&& grads) override {
-    ag::variable_list out(1);
-    if (!grads[0].defined() || !task_should_compute_output(0)) return out;
-    SavedReduction saved = facts();
-    if (derivative->saves_input) saved.input = input.unpack();
-    if (derivative->saves_result) saved.result = result.unpack(getptr());
-    out[0] = metadata.fit(derivative->grad(grads[0], saved));
-    return out;
-  }
-};
-
-ReductionGrad::ReductionGrad(const OpInfo& op, const ReductionDerivative* derivative,
-                             const Tensor& input, const ReduceArguments& arguments)
-    : derivative_(derivative), input_(input) {
-  if (derivative == nullptr) return;
-  tangent_ = ag::generated::details::toNonOptFwGrad(input);
-  if (!requires_grad(input) && !tangent_.defined()) return;
-  node_ = make_node<Node>();
-  if (requires_grad(input)) node_->set_next_edges(ag::collect_next_edges(input));
-  node_->op = &op;
-  node_->derivative = derivative;
-  node_->metadata.record(input);
-  node_->keepdim = arguments.keepdim;
-  std::optional<std::span<const int64_t>> dims;
-  if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
-  with_torch_errors([&] {
-    const DimSet chosen = reduced_dims(dims, static_cast<int>(input.dim()), op);
-    for (int64_t d = 0; d < input.dim(); ++d) {
-      if (chosen[static_cast<size_t>(d)]) node_->dims.push_back(d);
-    }
-  });
-  if (derivative->saves_input) node_->input = ag::SavedVariable(input, false);
-}
-
-ReductionGrad::~ReductionGrad() = default;
-
-void ReductionGrad::record(const Tensor& result) {
-  if (!node_ || !requires_grad(input_) || !is_differentiable(result.scalar_type())) return;
-  ag::set_history(result, node_);
-  if (derivative_->saves_result) node_->result = ag::SavedVariable(result, /*is_output=*/true);
-}
-
-Tensor ReductionGrad::formula_tangent(const Tensor& result) const {
-  SavedReduction saved = node_->facts();
-  saved.input = ag::generated::details::toNonOptPrimal(input_);
-  saved.result = ag::generated::details::toNonOptPrimal(result);
-  return derivative_->tangent(tangent_, saved);
 }
 
 void refuse_out_with_grad(const OpInfo& op, const Arguments& arguments, const Tensor& out) {

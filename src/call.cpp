@@ -2,11 +2,9 @@
 #include "src/call.h"
 
 #include "engine/cpu/elementwise.h"
-#include "engine/cpu/reduce.h"
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
-#include "engine/reduce_plan.h"
 
 namespace iterlab {
 namespace {
@@ -54,36 +52,6 @@ at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output)
     check_parameters(op, arguments, plan.common_dtype);
     at::Tensor result = make_result(plan, output);
     if (plan.numel != 0) run(plan, arguments, result);
-    return result;
-  });
-}
-
-at::Tensor reduce_cpu(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
-                      Output output) {
-  return with_torch_errors([&] {
-    Arguments tensors;
-    tensors.tensors[0] = &input;
-    tensors.num_tensors = 1;
-    if (arguments.dtype) tensors.dtype = *arguments.dtype;
-    Operands operands;
-    make_operands(op, tensors, output, operands);
-    std::optional<std::span<const int64_t>> dims;
-    if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
-    ReducePlan plan;
-    make_reduce_plan(operands, reduced_dims(dims, static_cast<int>(input.dim()), op),
-                     arguments.keepdim, op, plan);
-    if (output.kind == OutputKind::Given && plan.resized_output) {
-      resize_output(*output.tensor, plan.output_shape, plan.output_strides);
-    }
-    at::Tensor result = output.kind == OutputKind::Given
-                            ? *output.tensor
-                            : empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtype);
-    if (plan.outputs != 0) {
-      const cpu::KernelTable& table = kernel_table();
-      cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage,
-                         static_cast<char*>(result.mutable_data_ptr()),
-                         static_cast<const char*>(input.const_data_ptr()), torch_parallel());
-    }
     return result;
   });
 }

@@ -12,14 +12,6 @@ namespace {
 
 using at::Tensor;
 
-// A reduced gradient with its reduced dims back, broadcast to the input's shape.
-Tensor expand_reduced(Tensor grad, const SavedReduction& saved) {
-  if (!saved.keepdim) {
-    for (int64_t dim : saved.dims) grad = grad.unsqueeze(dim);
-  }
-  return grad.expand_symint(saved.input_sizes);
-}
-
 const Derivative derivatives[] = {
     {.op = "add",
      .inputs = {[](const Tensor& grad, const Saved&) { return grad; },
@@ -46,12 +38,6 @@ const Derivative derivatives[] = {
     {.op = "to", .inputs = {[](const Tensor& grad, const Saved&) { return grad; }}},
 };
 
-const ReductionDerivative reduction_derivatives[] = {
-    {.op = "sum",
-     .grad = [](const Tensor& grad,
-                const SavedReduction& saved) { return expand_reduced(grad, saved); }},
-};
-
 template <class Table>
 auto find(const Table& table, std::string_view op) -> decltype(&table[0]) {
   const auto found = std::find_if(std::begin(table), std::end(table),
@@ -62,8 +48,5 @@ auto find(const Table& table, std::string_view op) -> decltype(&table[0]) {
 }  // namespace
 
 const Derivative* find_derivative(std::string_view op) { return find(derivatives, op); }
-const ReductionDerivative* find_reduction_derivative(std::string_view op) {
-  return find(reduction_derivatives, op);
-}
 
 }  // namespace iterlab

@@ -36,27 +36,7 @@ struct Derivative {
   bool saves_result = false;
 };
 
-// What the formulas of reductions may use.
-struct SavedReduction {
-  at::Tensor input;
-  at::Tensor result;
-  std::vector<c10::SymInt> input_sizes;
-  std::vector<int64_t> dims;  // wrapped and sorted
-  bool keepdim = false;
-};
-
-struct ReductionDerivative {
-  std::string_view op;
-  at::Tensor (*grad)(const at::Tensor& grad, const SavedReduction& saved) = nullptr;
-  // The tangent of the result. Null: the operator is linear, its tangent is the operator of the
-  // tangent.
-  at::Tensor (*tangent)(const at::Tensor& tangent, const SavedReduction& saved) = nullptr;
-  bool saves_input = false;
-  bool saves_result = false;
-};
-
 // Null where the operator has no derivative.
 const Derivative* find_derivative(std::string_view op);
-const ReductionDerivative* find_reduction_derivative(std::string_view op);
 
 }  // namespace iterlab

@@ -40,8 +40,6 @@ struct Packed : Arguments {
 };
 
 using ElementwiseCall = at::Tensor (*)(const OpInfo& op, const Arguments& arguments, Output output);
-using ReductionCall = at::Tensor (*)(const OpInfo& op, const at::Tensor& input,
-                                     const ReduceArguments& arguments, Output output);
 
 // The typed entry of an overload, looked up when its kernel is made.
 template <class Signature>
@@ -198,89 +196,6 @@ struct InplaceSignature<TypeList<A...>, P...> {
       }
       torch::autograd::increment_version(input);
       return input;
-    }
-  };
-};
-
-// Reductions over `dim` with `keepdim` and `dtype`.
-struct ReductionSignature {
-  using Functional = at::Tensor(const at::Tensor&, at::OptionalIntArrayRef, bool,
-                                std::optional<at::ScalarType>);
-  using Out = at::Tensor&(const at::Tensor&, at::OptionalIntArrayRef, bool,
-                          std::optional<at::ScalarType>, at::Tensor&);
-
-  struct Compute : c10::OperatorKernel {
-    const OpInfo& op;
-    ReductionCall call;
-    Compute(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
-    at::Tensor operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
-                          std::optional<at::ScalarType> dtype) {
-      return call(op, input, {dim, keepdim, dtype}, {});
-    }
-  };
-
-  struct ComputeOut : c10::OperatorKernel {
-    const OpInfo& op;
-    ReductionCall call;
-    ComputeOut(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
-    at::Tensor& operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      call(op, input, {dim, keepdim, dtype}, {OutputKind::Given, &out});
-      return out;
-    }
-  };
-
-  struct Autograd : c10::OperatorKernel {
-    const OpInfo& op;
-    const ReductionDerivative* derivative;
-    c10::TypedOperatorHandle<Functional> handle;
-    Autograd(const OpInfo& o, const c10::OperatorName& name)
-        : op(o),
-          derivative(find_reduction_derivative(o.name)),
-          handle(typed_handle<Functional>(name)) {}
-    at::Tensor operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                          at::OptionalIntArrayRef dim, bool keepdim,
-                          std::optional<at::ScalarType> dtype) {
-      ReductionGrad grad(op, derivative, input, {dim, keepdim, dtype});
-      at::Tensor result = [&] {
-        at::AutoDispatchBelowADInplaceOrView guard;
-        return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype);
-      }();
-      grad.finish(result, [&](const at::Tensor& tangent) {
-        return handle.call(tangent, dim, keepdim, dtype);
-      });
-      return result;
-    }
-  };
-
-  struct AutogradOut : c10::OperatorKernel {
-    const OpInfo& op;
-    c10::TypedOperatorHandle<Out> handle;
-    AutogradOut(const OpInfo& o, const c10::OperatorName& name)
-        : op(o), handle(typed_handle<Out>(name)) {}
-    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                           at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      refuse_out_with_grad(op, Packed<at::Tensor>(op, input), out);
-      at::AutoDispatchBelowAutograd guard;
-      return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype, out);
-    }
-  };
-
-  struct BumpVersionOut : c10::OperatorKernel {
-    c10::TypedOperatorHandle<Out> handle;
-    BumpVersionOut(const OpInfo&, const c10::OperatorName& name)
-        : handle(typed_handle<Out>(name)) {}
-    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                           at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      {
-        at::AutoDispatchBelowADInplaceOrView guard;
-        handle.redispatch(keys & c10::after_ADInplaceOrView_keyset, input, dim, keepdim, dtype,
-                          out);
-      }
-      torch::autograd::increment_version(out);
-      return out;
     }
   };
 };

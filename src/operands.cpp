@@ -2,6 +2,7 @@
 #include "src/operands.h"
 
 #include "engine/result_type.h"
+#include "src/huge_pages.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
@@ -71,7 +72,10 @@ Number as_number(const at::Scalar& scalar) {
 }
 
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
-  return at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+  at::Tensor tensor = at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+  const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
+  if (bytes >= kHugePagesFrom) advise_huge_pages(tensor.mutable_data_ptr(), bytes);
+  return tensor;
 }
 
 void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides) {

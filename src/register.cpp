@@ -163,11 +163,6 @@ void register_all_elementwise(torch::Library& library, OpList<Ops...>) {
 TORCH_LIBRARY(iterlab, library) {
   library.set_python_module("iterlab");
   register_all_elementwise(library, ops::ElementwiseOps{});
-  for (const OpInfo& op : op_table()) {
-    if (op.kind != OpKind::Reduction) continue;
-    register_functional<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
-    register_out<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
-  }
 }
 
 }  // namespace

@@ -105,7 +105,8 @@ class TileWalk {
   // The tile of the same shape one step further.
   Tile following(Tile tile, int operand) const {
     const int d = order_[0];
-    if (d < plan_.loop_shape.size()) tile.data += step_[d] * plan_.operands[static_cast<size_t>(operand)].strides[d];
+    if (d < plan_.loop_shape.size())
+      tile.data += step_[d] * plan_.operands[static_cast<size_t>(operand)].strides[d];
     return tile;
   }
 

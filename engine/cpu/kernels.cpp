@@ -1,6 +1,5 @@
 // The kernel table of one capability: what its shared library exports.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/reduce_kernels.h"
 #include "iterlab/ops.h"
 
 #define ITERLAB_STRING_(x) #x
@@ -13,6 +12,7 @@ inline namespace CPU_CAPABILITY {
 void append_unary_kernels(const ElementwiseKernels**& next);
 void append_activation_kernels(const ElementwiseKernels**& next);
 void append_binary_kernels(const ElementwiseKernels**& next);
+void append_reduce_kernels(const ReduceKernels**& next);
 }  // namespace CPU_CAPABILITY
 
 namespace {
@@ -28,7 +28,7 @@ KernelTable make_table() {
   append_kernels(ops::TernaryOps{}, next);
   append_kernels(ops::DataOps{}, next);
   const ReduceKernels** next_reduce = reduce;
-  append_reduce_kernels(ops::ReduceOps{}, next_reduce);
+  append_reduce_kernels(next_reduce);
   return {ITERLAB_STRING(CPU_CAPABILITY), stage_kernels(), elementwise, reduce};
 }
 

@@ -19,10 +19,12 @@ struct Tile {
 };
 
 // Note [Prefetch]
-// A tile is staged in a burst, then computed on for as long; left alone, the memory is idle in between
-// and every burst starts anew. The lines of the next tile are asked for before the formula runs.
+// A tile is staged in a burst, then computed on for as long; left alone, the memory is idle in
+// between and every burst starts anew. The lines of the next tile are asked for before the formula
+// runs.
 inline void prefetch(const Tile& tile, int64_t element) {
-  const bool along_rows = tile.inner_stride != element && tile.row_stride == element && tile.rows > 1;
+  const bool along_rows =
+      tile.inner_stride != element && tile.row_stride == element && tile.rows > 1;
   const int64_t lines = along_rows ? tile.inner : tile.rows;
   const int64_t pitch = along_rows ? tile.inner_stride : tile.row_stride;
   const int64_t bytes = along_rows ? tile.rows * element : tile.inner * tile.inner_stride;

@@ -2,7 +2,7 @@
 // that supply defaults.
 #pragma once
 
-#include "iterlab/dtype.h"
+#include "iterlab/reduce_facts.h"
 
 #include <array>
 #include <string_view>
@@ -80,12 +80,6 @@ struct AutocastPolicy {
 
 enum class OpKind : uint8_t { Elementwise, Reduction };
 
-// What dtype a reduction collects and returns by default.
-enum class Accumulate : uint8_t {
-  Sum,     // integers and bool in int64, half types in float; integers return int64
-  Native,  // the dtype itself (min, max)
-};
-
 // Everything that is known of an operator apart from its formula. Plain data: the planner, the
 // dispatcher registration, the documentation, the tests and the benchmarks read it, none of them
 // knows an operator by name.
@@ -103,22 +97,14 @@ struct OpInfo {
   int num_parameters;
   std::array<Parameter, kMaxParameters> parameters;
   Promotion promotion;
-  DTypeSet dtypes;        // common dtypes that the operator computes
-  Accumulate accumulate;  // of reductions
+  DTypeSet dtypes;  // common dtypes that the operator computes
+  ReduceFacts reduction;
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
   AutocastPolicy autocast;
-  double cost;      // work per element relative to an add; weighs the grain of parallel work
+  double cost;  // work per element relative to an add; weighs the grain of parallel work
 };
-
-// The type that a reduction of elements of `dtype` collects in.
-constexpr DType accumulate_dtype(Accumulate accumulate, DType dtype) {
-  if (accumulate == Accumulate::Sum && is_integral(dtype, true)) {
-    return DType::Long;
-  }
-  return compute_dtype(dtype);
-}
 
 // Base of elementwise operators with N tensor inputs. A definition derives from Unary, Binary or
 // Ternary, states what differs from the defaults below, and has a `template <class V> V
@@ -134,7 +120,6 @@ struct Elementwise {
   static constexpr std::array<Parameter, 0> parameters{};
   static constexpr Promotion promotion = Promotion::Default;
   static constexpr DTypeSet dtypes = kAllButFloat8;
-  static constexpr Accumulate accumulate = Accumulate::Native;
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
   static constexpr double cost = 1;
@@ -163,13 +148,14 @@ constexpr OpInfo info_of() {
               .parameters = {},
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
-              .accumulate = Op::accumulate,
+              .reduction = {},
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
               .autocast = {},
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
   if constexpr (requires { Op::autocast; }) info.autocast = Op::autocast;
+  if constexpr (requires { Op::facts; }) info.reduction = Op::facts;
   for (size_t i = 0; i < Op::inputs.size(); ++i) info.inputs[i] = Op::inputs[i];
   for (size_t i = 0; i < Op::parameters.size(); ++i) info.parameters[i] = Op::parameters[i];
   return info;

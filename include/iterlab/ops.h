@@ -22,6 +22,7 @@ struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest
 
 using ElementwiseOps =
     Join<UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, DataOps>::type;
+using ReduceOps = Join<SumOps, ExtremeOps, PositionOps, TruthOps, MomentOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
 
 }  // namespace iterlab::ops

@@ -1,4 +1,5 @@
-// Activations and their backward operators. To add one: a struct, and its name in the list at the end.
+// Activations and their backward operators. To add one: a struct, and its name in the list at the
+// end.
 #pragma once
 
 #include "iterlab/math.h"
