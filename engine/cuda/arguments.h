@@ -18,10 +18,10 @@ inline constexpr int kMaxLoopDims = 16;
 // invariant d below 2^31 of n below 2^31 is (mulhi(n, m) + n) >> s (Granlund, Montgomery 1994,
 // figure 4.1), 3 instructions where the hardware's own sequence takes about 20.
 struct Divider {
-  uint32_t divisor = 1, multiplier = 0, shift = 0;
+  uint32_t divisor, multiplier, shift;
 
   Divider() = default;
-  explicit Divider(int64_t d) : divisor(static_cast<uint32_t>(d)) {
+  explicit Divider(int64_t d) : divisor(static_cast<uint32_t>(d)), shift(0) {
     while ((uint64_t{1} << shift) < divisor) ++shift;
     const uint64_t one = 1;
     multiplier =

@@ -4,6 +4,7 @@
 
 #include "iterlab/dtype.h"
 #include "iterlab/plan.h"
+#include "iterlab/reduce_plan.h"
 
 namespace iterlab::cuda {
 
@@ -18,8 +19,25 @@ struct OpKernels {
   ElementwiseKernels by_type[kNumComputeTypes];
 };
 
+// The kernels of one reduction formula for elements of one compute type, by form. Null: not for this
+// type, or (outer, short) taken by the inner kernel.
+struct FormKernels {
+  const void* by_form[kReduceFormNames.size()];
+  int state_bytes;  // of a partial state
+};
+
+struct ReduceVariant {
+  FormKernels by_type[kNumComputeTypes];
+};
+
+struct ReduceKernels {
+  const ReduceVariant* variants[kMaxVariants];
+};
+
+// Operators are in the order of iterlab/ops.h.
 struct KernelTable {
-  const OpKernels* const* elementwise;  // in the order of iterlab/ops.h
+  const OpKernels* const* elementwise;
+  const ReduceKernels* const* reduce;
 };
 
 const KernelTable& kernel_table();
