@@ -116,7 +116,8 @@ struct Incoming {
     if (operand.access == Access::value || operand.access == Access::one) {
       const T x = operand.access == Access::value
                       ? *reinterpret_cast<const T*>(operand.value.bytes)
-                      : load_element<T>(data, operand.type);
+                  : extent.first < extent.last ? load_element<T>(data, operand.type)
+                                               : T(0);
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = x;
     } else if (operand.access != Access::strided && is_fast(operand, extent)) {

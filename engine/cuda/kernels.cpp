@@ -11,9 +11,15 @@ void append_binary_kernels(const OpKernels**& next);
 void append_comparison_kernels(const OpKernels**& next);
 void append_ternary_kernels(const OpKernels**& next);
 void append_data_kernels(const OpKernels**& next);
+void append_sum_kernels(const ReduceKernels**& next);
+void append_extreme_kernels(const ReduceKernels**& next);
+void append_position_kernels(const ReduceKernels**& next);
+void append_truth_kernels(const ReduceKernels**& next);
+void append_moment_kernels(const ReduceKernels**& next);
 
 const KernelTable& kernel_table() {
   static const OpKernels* elementwise[ops::ElementwiseOps::size];
+  static const ReduceKernels* reduce[ops::ReduceOps::size];
   static const KernelTable table = [] {
     const OpKernels** next = elementwise;
     append_unary_kernels(next);
@@ -22,7 +28,13 @@ const KernelTable& kernel_table() {
     append_comparison_kernels(next);
     append_ternary_kernels(next);
     append_data_kernels(next);
-    return KernelTable{elementwise};
+    const ReduceKernels** next_reduce = reduce;
+    append_sum_kernels(next_reduce);
+    append_extreme_kernels(next_reduce);
+    append_position_kernels(next_reduce);
+    append_truth_kernels(next_reduce);
+    append_moment_kernels(next_reduce);
+    return KernelTable{elementwise, reduce};
   }();
   return table;
 }

@@ -3,6 +3,7 @@
 #include "engine/op_table.h"
 #include "engine/plan.h"
 #include "src/cuda/device.h"
+#include "src/cuda/reduce.h"
 #include "src/cuda_backend.h"
 
 #include <c10/cuda/CUDAGuard.h>
@@ -81,11 +82,6 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
     if (plan.numel != 0) run(plan, arguments, result);
     return result;
   });
-}
-
-ReduceResults reduce(const OpInfo& op, const at::Tensor&, const ReduceArguments&,
-                     const GivenResults&) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "iterlab::", op.name, ": no CUDA kernel yet");
 }
 
 // Handed over when the library is loaded. Note [The CUDA library]
