@@ -65,22 +65,44 @@ void check_bool_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
   }
 }
 
+// The definition's own check.
+template <class Int>
+void check_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
+  if (op.refuses == nullptr) return;
+  std::array<InputFacts, kMaxOperands> facts;
+  std::string got;
+  for (int i = 0; i < operands.num_inputs; ++i) {
+    const auto& input = operands.input(i);
+    facts[static_cast<size_t>(i)] = {input.dtype, input.category()};
+    got += (i == 0 ? "" : ", ") + dtype_text(input.dtype);
+  }
+  if (const char* const expected = op.refuses(facts.data()))
+    throw PlanError(PlanError::Kind::Runtime, op,
+                    std::string("expected ") + expected + ", got dtypes " + got);
+}
+
 template <class Int>
 void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShapePlan<Int>& plan) {
   check_bool_inputs(operands, op);
+  check_inputs(operands, op);
   DType common = common_dtype(operands, op, plan.promoted_by);
-  if (op.promotion == Promotion::IntToFloat && is_integral(common, true))
+  const bool int_to_float = op.promotion == Promotion::IntToFloat ||
+                            op.promotion == Promotion::FloatToBool ||
+                            op.promotion == Promotion::IntToFloatComplexToReal;
+  const bool complex_to_real = op.promotion == Promotion::ComplexToReal ||
+                               op.promotion == Promotion::IntToFloatComplexToReal;
+  if (int_to_float && !operands.rounds && is_integral(common, true))
     common = operands.default_dtype;
   if (op.promotion == Promotion::ToArgument) common = operands.dtype_argument;
-  if (!op.dtypes.contains(common)) {
+  if (!(operands.rounds ? op.rounded_dtypes : op.dtypes).contains(common)) {
     throw PlanError(PlanError::Kind::NotImplemented, op,
                     "expected a dtype that it computes in, got " + dtype_text(common));
   }
   plan.common_dtype = common;
   plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
-  plan.result_dtype = op.promotion == Promotion::AlwaysBool      ? DType::Bool
-                      : op.promotion == Promotion::ComplexToReal ? real_of(common)
-                                                                 : common;
+  const bool to_bool =
+      op.promotion == Promotion::AlwaysBool || op.promotion == Promotion::FloatToBool;
+  plan.result_dtype = to_bool ? DType::Bool : complex_to_real ? real_of(common) : common;
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated) continue;

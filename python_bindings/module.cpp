@@ -58,8 +58,10 @@ struct OperandSpec {
 
 // The operands of a call. In place, the first input is the output too.
 Operands describe(const std::vector<OperandSpec>& inputs, const std::optional<OperandSpec>& out,
-                  bool inplace, const std::string& dtype, const std::string& default_dtype) {
+                  bool inplace, const std::string& dtype, const std::string& default_dtype,
+                  bool rounds) {
   Operands operands;
+  operands.rounds = rounds;
   operands.num_outputs = 1;
   operands.num_inputs = static_cast<int>(inputs.size());
   operands.dtype_argument = dtype_from_name(dtype);
@@ -145,10 +147,15 @@ std::vector<std::string> dtype_names(DTypeSet set) {
   return names;
 }
 
-constexpr std::array kPromotionNames{"default", "int_to_float", "always_bool", "complex_to_real",
-                                     "to_argument"};
-constexpr std::array kParameterNames{"scalar", "alpha", "float",  "optional_float",
-                                     "int",    "bool",  "choice", "dtype"};
+constexpr std::array kPromotionNames{"default",
+                                     "int_to_float",
+                                     "float_to_bool",
+                                     "always_bool",
+                                     "complex_to_real",
+                                     "to_argument",
+                                     "int_to_float_complex_to_real"};
+constexpr std::array kParameterNames{"scalar", "alpha",  "float", "optional_float", "int",
+                                     "bool",   "choice", "dtype", "memory_format"};
 
 py::dict op_facts(const OpInfo& op) {
   py::list parameters;
@@ -173,6 +180,10 @@ py::dict op_facts(const OpInfo& op) {
       py::arg("inputs") =
           std::vector<std::string>(op.inputs.begin(), op.inputs.begin() + op.num_inputs),
       py::arg("promoted_inputs") = op.promoted_inputs, py::arg("bool_inputs") = op.bool_inputs,
+      py::arg("number_inputs") = op.number_inputs,
+      py::arg("rounding") = op.rounding_parameter < 0
+                                ? nullptr
+                                : op.parameters[static_cast<size_t>(op.rounding_parameter)].name,
       py::arg("parameters") = parameters,
       py::arg("promotion") = kPromotionNames[static_cast<size_t>(op.promotion)],
       py::arg("dtypes") = dtype_names(op.dtypes), py::arg("variants") = variants);
@@ -236,18 +247,18 @@ PYBIND11_MODULE(_C, module) {
       "make_plan",
       [](const std::string& op, const std::vector<OperandSpec>& inputs,
          const std::optional<OperandSpec>& out, bool inplace, const std::string& dtype,
-         const std::string& default_dtype) {
+         const std::string& default_dtype, bool rounds) {
         const OpInfo& info = op_named(op, OpKind::Elementwise);
         if (static_cast<int>(inputs.size()) != info.num_inputs) {
           throw py::type_error("iterlab::" + op + ": expected " + std::to_string(info.num_inputs) +
                                " operands, got " + std::to_string(inputs.size()));
         }
         Plan plan;
-        make_plan(describe(inputs, out, inplace, dtype, default_dtype), info, plan);
+        make_plan(describe(inputs, out, inplace, dtype, default_dtype, rounds), info, plan);
         return plan_facts(plan);
       },
       py::arg("op"), py::arg("inputs"), py::arg("out") = py::none(), py::arg("inplace") = false,
-      py::arg("dtype") = "", py::arg("default_dtype") = "float32",
+      py::arg("dtype") = "", py::arg("default_dtype") = "float32", py::arg("rounds") = false,
       "Plans an elementwise call; returns its facts.");
   module.def(
       "make_reduce_plan",
@@ -258,7 +269,7 @@ PYBIND11_MODULE(_C, module) {
         std::optional<std::span<const int64_t>> span;
         if (dims) span = *dims;
         ReducePlan plan;
-        Operands operands = describe({input}, out, false, dtype, "float32");
+        Operands operands = describe({input}, out, false, dtype, "float32", false);
         operands.num_outputs = info.num_outputs;
         if (info.num_outputs > 1) {
           operands.input(0) = input.view(OutputKind::Allocated);

@@ -165,12 +165,15 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
     const GradFormula formula = derivative_->inputs[static_cast<size_t>(i)];
     const Tensor input_tangent = details::toNonOptFwGrad(*arguments_.tensors[i]);
     if (formula == nullptr || !input_tangent.defined()) continue;
-    const Tensor part = formula(input_tangent.conj(), saved).conj();
+    const bool symmetric = (derivative_->symmetric_inputs >> i & 1u) != 0;
+    const Tensor part =
+        symmetric ? formula(input_tangent, saved) : formula(input_tangent.conj(), saved).conj();
     tangent = tangent.defined() ? tangent + part : part;
   }
   if (!tangent.defined()) return;
   if (!tangent.sym_sizes().equals(result.sym_sizes()))
     tangent = tangent.expand_symint(result.sym_sizes());
+  if (tangent.is_complex() && !result.is_complex()) tangent = at::real(tangent);
   if (tangent.scalar_type() != result.scalar_type()) tangent = tangent.to(result.scalar_type());
   // An existing tangent is written, not replaced: views of the tensor share it.
   const Tensor before = details::toNonOptFwGrad(result);

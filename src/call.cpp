@@ -15,8 +15,7 @@ void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
   check_devices(op, arguments, output.tensor, at::kCPU);
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
-  operands.dtype_argument = arguments.dtype;
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  plan_parameters(op, arguments, operands);
   if (output.kind != OutputKind::Allocated) operands.output(0) = as_operand(*output.tensor);
   operands.output(0).output_kind = output.kind;
   for (int i = 0; i < arguments.num_tensors; ++i)
@@ -36,9 +35,16 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
   for (int i = 0; i < arguments.num_tensors; ++i) {
     data[i + 1] = static_cast<char*>(const_cast<void*>(arguments.tensors[i]->const_data_ptr()));
   }
+  const Number* numbers = arguments.parameters;
+  Number with_extra[kMaxParameters + 1];
+  if (plan.op->extra != Extra::None) {
+    std::copy_n(arguments.parameters, arguments.num_parameters, with_extra);
+    with_extra[arguments.num_parameters] = extra_number(*plan.op, arguments, plan.common_dtype);
+    numbers = with_extra;
+  }
   const cpu::KernelTable& table = kernel_table();
-  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data,
-                       arguments.parameters, torch_parallel());
+  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
+                       torch_parallel());
 }
 
 }  // namespace
@@ -50,6 +56,7 @@ at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output)
     Plan plan;
     make_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);
+    check_numbers(op, arguments, plan.common_dtype);
     at::Tensor result = make_result(plan, output);
     if (plan.numel != 0) run(plan, arguments, result);
     return result;

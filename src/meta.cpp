@@ -28,8 +28,7 @@ void make_symbolic_operands(const OpInfo& op, const Arguments& arguments, Output
   check_devices(op, arguments, output.tensor, at::kMeta);
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
-  operands.dtype_argument = arguments.dtype;
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  plan_parameters(op, arguments, operands);
   if (output.kind != OutputKind::Allocated)
     operands.output(0) = as_symbolic_operand(*output.tensor);
   operands.output(0).output_kind = output.kind;
@@ -58,6 +57,7 @@ at::Tensor call_meta(const OpInfo& op, const Arguments& arguments, Output output
     BasicShapePlan<c10::SymInt> plan;
     make_shape_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);
+    check_numbers(op, arguments, plan.common_dtype);
     return make_meta_result(plan.shape, plan.output_strides, plan.result_dtype,
                             plan.resized_outputs != 0, output);
   });

@@ -125,7 +125,7 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
   int n = 0;
   for (int i = 0; i < op.num_parameters; ++i) {
     const Parameter& parameter = op.parameters[static_cast<size_t>(i)];
-    if (parameter.kind == ParameterKind::DType) continue;
+    if (!reaches_functor(parameter.kind)) continue;
     const Number& value = arguments.parameters[n++];
     const std::string name = parameter.name;
     if (parameter.kind == ParameterKind::Choice && value.integer < 0) {
@@ -137,6 +137,7 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
       }
       refuse("expected " + name + " to be " + choices + ", got another string");
     }
+    if (parameter.at_least_zero && value.real < 0) refuse("expected " + name + " to be at least 0");
     if (parameter.kind != ParameterKind::Alpha) continue;
     if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
       refuse("expected a number for " + name + ", got a bool: bool goes with bool results only");
@@ -148,6 +149,76 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     if (!is_complex(common_dtype) && value.kind == Number::Kind::Complex) {
       refuse("expected a real number for " + name + " with real operands, got a complex number");
     }
+  }
+  if (op.refuses_parameters == nullptr) return;
+  const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
+  if (refusal.expected != nullptr) {
+    throw PlanError(
+        refusal.not_implemented ? PlanError::Kind::NotImplemented : PlanError::Kind::Runtime, op,
+        std::string("expected ") + refusal.expected);
+  }
+}
+
+namespace {
+
+// Raises as at::Scalar does where `number` has no value of `dtype`.
+void check_fits(const at::Scalar& number, DType dtype) {
+  switch (compute_dtype(dtype)) {
+#define ITERLAB_CASE(type, name, text)    \
+  case DType::name:                       \
+    static_cast<void>(number.to<type>()); \
+    break;
+    ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_CASE)
+#undef ITERLAB_CASE
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
+  if (!op.numbers_must_fit && op.number_inputs == 0 && op.extra != Extra::Power) return;
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    const at::Tensor& tensor = *arguments.tensors[i];
+    if ((op.number_inputs >> i & 1u) != 0 && tensor.dim() != 0) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      std::string("expected ") + op.inputs[static_cast<size_t>(i)] +
+                          " to be a number or a 0-d tensor, got a tensor with " +
+                          std::to_string(tensor.dim()) + " dims");
+    }
+    if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) continue;
+    if (op.numbers_must_fit) check_fits(tensor.item(), common_dtype);
+    if (op.extra == Extra::Power && i + 1 == arguments.num_tensors &&
+        is_integral(common_dtype, true) && tensor.item().toLong() < 0) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      "expected no negative integer powers of integers, got " +
+                          std::to_string(tensor.item().toLong()));
+    }
+  }
+}
+
+Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
+  if (op.extra == Extra::DType) return Number::of(static_cast<int64_t>(common_dtype));
+  const at::Tensor& first = *arguments.tensors[0];
+  const bool base_one = first.unsafeGetTensorImpl()->is_wrapped_number() && first.item().equal(1);
+  if (base_one) return Number::of(int64_t{0});  // 1 to any power is any number to the power 0
+  const at::Tensor& last = *arguments.tensors[arguments.num_tensors - 1];
+  if (!last.unsafeGetTensorImpl()->is_wrapped_number()) return Number::none();
+  return as_number(last.item());
+}
+
+MemoryFormat as_memory_format(const std::optional<at::MemoryFormat>& format) {
+  if (!format) return MemoryFormat::Preserve;
+  switch (*format) {
+    case at::MemoryFormat::Contiguous:
+      return MemoryFormat::Contiguous;
+    case at::MemoryFormat::ChannelsLast:
+      return MemoryFormat::ChannelsLast;
+    case at::MemoryFormat::ChannelsLast3d:
+      return MemoryFormat::ChannelsLast3d;
+    default:
+      return MemoryFormat::Preserve;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "iterlab/error.h"
+#include "iterlab/math_binary.h"
 #include "iterlab/operand.h"
 #include "iterlab/parallel.h"
 #include "iterlab/plan.h"
@@ -24,6 +25,7 @@ struct Arguments {
   Number parameters[kMaxParameters];  // in the order of the definition, but for the dtype
   int num_parameters = 0;
   at::ScalarType dtype = at::ScalarType::Undefined;
+  std::optional<at::MemoryFormat> memory_format;
 
   Arguments() = default;
   Arguments(const Arguments&) = delete;
@@ -33,6 +35,7 @@ struct Arguments {
   void add_operand(const at::Scalar& number);
   void add_parameter(const at::Scalar& value);
   void add_parameter(at::ScalarType value) { dtype = value; }
+  void add_parameter(std::optional<at::MemoryFormat> value) { memory_format = value; }
   void add_parameter(int64_t value) { parameters[num_parameters++] = Number::of(value); }
   void add_parameter(bool value) { parameters[num_parameters++] = Number::of(value); }
   void add_parameter(double value) { parameters[num_parameters++] = Number::of(value); }
@@ -62,9 +65,24 @@ void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tenso
 at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments);
 
 at::Scalar as_scalar(const Number& number);
+MemoryFormat as_memory_format(const std::optional<at::MemoryFormat>& format);
 
-// The parameters of a call, checked as their kinds ask.
+// The parameters and the numbers of a call, checked as the definition asks.
 void check_parameters(const OpInfo& op, const Arguments& arguments, DType common_dtype);
+void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dtype);
+
+// What the planner is told of the arguments that are not operands.
+template <class Int>
+void plan_parameters(const OpInfo& op, const Arguments& arguments, BasicOperands<Int>& operands) {
+  operands.dtype_argument = arguments.dtype;
+  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  operands.rounds =
+      op.rounding_parameter >= 0 && arguments.parameters[op.rounding_parameter].integer != 0;
+  operands.memory_format = as_memory_format(arguments.memory_format);
+}
+
+// The number behind Extra.
+Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype);
 
 // Runs `fn`, turning a PlanError into the exception that ATen raises.
 template <class Fn>
@@ -84,6 +102,8 @@ auto with_torch_errors(Fn&& fn) {
       default:
         TORCH_CHECK(false, error.what());
     }
+  } catch (const ZeroDivision& error) {
+    TORCH_CHECK(false, error.what());
   }
 }
 

@@ -99,6 +99,8 @@ template <ParameterKind kind, bool optional>
 constexpr auto parameter_type() {
   if constexpr (kind == ParameterKind::DType) {
     return std::type_identity<at::ScalarType>{};
+  } else if constexpr (kind == ParameterKind::MemoryFormat) {
+    return std::type_identity<std::optional<at::MemoryFormat>>{};
   } else if constexpr (kind == ParameterKind::Float) {
     return std::type_identity<double>{};
   } else if constexpr (kind == ParameterKind::OptionalFloat) {
@@ -151,8 +153,9 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
 template <class Op, uint32_t scalar_inputs = 0>
 void register_elementwise(torch::Library& library) {
   constexpr bool several_promoted = (Op::promoted_inputs & (Op::promoted_inputs - 1)) != 0;
-  constexpr bool only_promoted = (scalar_inputs & ~Op::promoted_inputs) == 0;
-  if constexpr (only_promoted && (several_promoted || scalar_inputs == 0)) {
+  constexpr uint32_t may_be_numbers =
+      (several_promoted ? Op::promoted_inputs : 0) | Op::number_inputs;
+  if constexpr ((scalar_inputs & ~may_be_numbers) == 0) {
     register_overloads<Op, scalar_inputs>(library, std::make_index_sequence<Op::num_inputs>{},
                                           std::make_index_sequence<Op::parameters.size()>{});
   }

@@ -8,6 +8,8 @@ const char* schema_type(const Parameter& parameter) {
   switch (parameter.kind) {
     case ParameterKind::DType:
       return "ScalarType";
+    case ParameterKind::MemoryFormat:
+      return "MemoryFormat?";
     case ParameterKind::Float:
       return "float";
     case ParameterKind::OptionalFloat:

@@ -13,7 +13,10 @@ import torch
 import iterlab
 from iterlab import OpEntry, Parameter
 
-ELEMENTWISE = [entry for entry in iterlab.op_table() if entry.kind == "elementwise"]
+# Operators with an operand that is one value have tests of their own: test_ternary_reference.py.
+ELEMENTWISE = [
+    entry for entry in iterlab.op_table() if entry.kind == "elementwise" and not entry.number_inputs
+]
 # What torch says of its own conversions, of complex32, and of what its forward mode imports.
 TORCH_WARNINGS = [
     pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning"),
@@ -39,7 +42,7 @@ def ulps(entry: OpEntry, dtype: torch.dtype = torch.float32) -> int:
     """
     if dtype.is_complex and entry.promotion != "to_argument":
         return DEFAULT_ULPS
-    exact = "int64" in entry.dtypes and entry.promotion != "int_to_float"
+    exact = "int64" in entry.dtypes and not entry.promotion.startswith("int_to_float")
     return ULPS.get(entry.name, 0 if exact else DEFAULT_ULPS)
 
 
@@ -79,7 +82,7 @@ def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:
 def input_dtypes(entry: OpEntry) -> list[torch.dtype]:
     """Dtypes that promoted inputs may have."""
     dtypes = [samples.dtype_of(name) for name in entry.dtypes]
-    if entry.promotion == "int_to_float":
+    if entry.promotion.startswith("int_to_float") or entry.promotion == "float_to_bool":
         dtypes += [d for d in (torch.bool, *samples.INTEGERS) if d not in dtypes]
     return dtypes
 
@@ -135,6 +138,24 @@ def invoke(
     return call(*operands, *positional, **keywords, **more)
 
 
+# Operators that divide integers: a divisor of 0 raises, and with -1, or the lowest number in lcm,
+# ATen's process ends.
+DIVIDES = {"floor_divide", "remainder", "fmod", "div"}
+
+
+def without_traps(entry: OpEntry, i: int, values: torch.Tensor) -> torch.Tensor:
+    """The values of operand i that integer division is tested with elsewhere, replaced by 1."""
+    if values.dtype not in samples.INTEGERS:
+        return values
+    wide = values.to(torch.int64)
+    trapped = torch.zeros(values.shape, dtype=torch.bool)
+    if entry.name in DIVIDES and i == 1:
+        trapped = (wide == 0) | (wide == -1)
+    if entry.name == "lcm":
+        trapped = wide == torch.iinfo(values.dtype).min
+    return torch.where(trapped, torch.ones((), dtype=values.dtype), values)
+
+
 def draws_of(
     entry: OpEntry, dtypes: Sequence[torch.dtype], device: str, ordinary: bool = True, seed: int = 1
 ) -> list[Callable[[int], torch.Tensor]]:
@@ -143,7 +164,7 @@ def draws_of(
     def draw(i: int) -> Callable[[int], torch.Tensor]:
         dtype = torch.bool if is_bool_input(entry, i) else dtypes[i % len(dtypes)]
         values = samples.ordinary_values if ordinary else samples.full_range_values
-        return lambda count: values(dtype, count, seed + i).to(device)
+        return lambda count: without_traps(entry, i, values(dtype, count, seed + i)).to(device)
 
     return [draw(i) for i in range(len(entry.inputs))]
 
@@ -180,11 +201,12 @@ def result_dtype(
     if entry.promotion == "to_argument":
         return parameters["dtype"]  # type: ignore[no-any-return]
     common = common_dtype(promoted(entry, operands))
-    if entry.promotion == "int_to_float" and samples.is_integral(common):
+    rounds = entry.rounding is not None and parameters.get(entry.rounding) is not None
+    if entry.promotion.startswith("int_to_float") and samples.is_integral(common) and not rounds:
         return torch.get_default_dtype()
-    if entry.promotion == "always_bool":
+    if entry.promotion in ("always_bool", "float_to_bool"):
         return torch.bool
-    if entry.promotion == "complex_to_real":
+    if entry.promotion.endswith("complex_to_real"):
         return samples.REAL_OF.get(common, common)
     return common
 

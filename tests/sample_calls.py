@@ -28,7 +28,10 @@ def operands(
     """Tensors of one shape, on which the operator is defined."""
     count = torch.Size(shape).numel()
     draws = calls.draws_of(entry, [dtype_for(entry)], device)
-    return [draw(count).view(shape) for draw in draws]
+    return [
+        draw(1)[0] if entry.number_inputs >> i & 1 else draw(count).view(shape)
+        for i, draw in enumerate(draws)
+    ]
 
 
 def required(entry: OpEntry) -> dict[str, Any]:

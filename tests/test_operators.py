@@ -44,6 +44,7 @@ def cartesian(entry: OpEntry, dtypes: tuple[torch.dtype, ...], device: str) -> l
         values = samples.full_range_values(dtype, per_input, seed=i)
         if dtype in samples.WIDE_UNSIGNED:  # the reference is computed in int64
             values = values.to(torch.int64).remainder(1 << 15).to(dtype)
+        values = calls.without_traps(entry, i, values)
         repeats = [per_input if j == i else 1 for j in range(n)]
         operands.append(values.view(repeats).expand([per_input] * n).clone().to(device))
     return operands

@@ -125,7 +125,9 @@ class TileWalk {
 class TileRunner {
  public:
   explicit TileRunner(const Call& call)
-      : call_(call), lane_(element_size(call.plan.compute_dtype)) {
+      : call_(call),
+        lane_(element_size(call.plan.compute_dtype)),
+        unread_(call.plan.op->unread_inputs << call.plan.num_outputs) {
     for (Tile& tile : staged_) tile = {nullptr, 0, 0, 0, 0};
   }
 
@@ -141,7 +143,8 @@ class TileRunner {
       pointers[i] = operand.staged ? buffers_[i].lanes : tile.data;
       pitches[i] = operand.staged ? tile.inner * lane_ : tile.row_stride;
       flat = flat && (tile.rows == 1 || pitches[i] == tile.inner * lane_);
-      if (i < plan.num_outputs || tile == staged_[i]) continue;
+      const bool read = i >= plan.num_outputs && (unread_ >> i & 1u) == 0;
+      if (!read || tile == staged_[i]) continue;
       if (operand.staged || plan.path == Path::tiled) {
         prefetch(walk.following(tile, i), element_size(operand.dtype));
       }
@@ -171,6 +174,7 @@ class TileRunner {
 
   const Call& call_;
   int64_t lane_;
+  uint32_t unread_;            // bit i: operand i is not read
   Tile staged_[kMaxOperands];  // what each input's buffer holds
   StageBuffer buffers_[kMaxOperands];
 };
@@ -209,7 +213,9 @@ class GenericRunner {
 
   void run(int64_t first, int64_t count) {
     const Plan& plan = call_.plan;
-    for (int i = plan.num_outputs; i < plan.num_operands; ++i) load(i, first, count);
+    for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
+      if ((plan.op->unread_inputs >> (i - plan.num_outputs) & 1u) == 0) load(i, first, count);
+    }
     call_.lanes(count, pointers_, call_.parameters);
     for (int i = 0; i < plan.num_outputs; ++i) store(i, first, count);
   }

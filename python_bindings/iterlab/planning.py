@@ -139,6 +139,7 @@ def _plan_elementwise(
         inplace,
         "" if dtype is None else dtype_name(dtype),
         dtype_name(torch.get_default_dtype()),
+        entry.rounding is not None and arguments.get(entry.rounding) is not None,
     )
     operands = tuple(OperandPlan(**operand) for operand in facts.pop("operands"))
     legal_paths = tuple(facts.pop("legal_paths"))

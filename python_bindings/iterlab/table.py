@@ -28,8 +28,10 @@ class OpEntry:
     """One operator.
 
     `inputs` names its tensor operands; bit i of `promoted_inputs` says whether input i takes part
-    in type promotion, bit i of `bool_inputs` whether it must be bool. `dtypes` are the common
-    dtypes that it computes. `torch_name` is its twin under `torch`, None where there is none.
+    in type promotion, bit i of `bool_inputs` whether it must be bool, bit i of `number_inputs`
+    whether it is one value, a number or a 0-d tensor. `rounding` names the parameter whose choices
+    other than the first keep integers. `dtypes` are the common dtypes that it computes.
+    `torch_name` is its twin under `torch`, None where there is none.
     """
 
     name: str
@@ -39,6 +41,8 @@ class OpEntry:
     inputs: tuple[str, ...]
     promoted_inputs: int
     bool_inputs: int
+    number_inputs: int
+    rounding: str | None
     parameters: tuple[Parameter, ...]
     promotion: str
     dtypes: tuple[str, ...]
