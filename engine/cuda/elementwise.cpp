@@ -58,19 +58,23 @@ class Run {
     const OpInfo& op = *plan_.op;
     bool moves = op.moves_bits;
     for (int i = 0; i < plan_.num_operands; ++i) {
-      if (!is_bool_input(i))
+      if (!is_bool_input(i) && !is_unread(i))
         moves = moves && operand(i).dtype == plan_.compute_dtype && sources_[i].number == nullptr;
     }
     type_ = compute_index(moves ? bits_of(plan_.compute_dtype)
                                 : compute_dtype(plan_.compute_dtype));
     for (int i = 0; i < plan_.num_operands; ++i) {
-      types_[i] = moves && !is_bool_input(i) ? type_ : type_index(operand(i).dtype);
+      types_[i] = moves && !is_bool_input(i) && !is_unread(i) ? type_ : type_index(operand(i).dtype);
     }
     size_ = compute_size(type_);
   }
 
   bool is_bool_input(int i) const {
     return i >= plan_.num_outputs && (plan_.op->bool_inputs >> (i - plan_.num_outputs) & 1u) != 0;
+  }
+
+  bool is_unread(int i) const {
+    return i >= plan_.num_outputs && (plan_.op->unread_inputs >> (i - plan_.num_outputs) & 1u) != 0;
   }
 
   static DType bits_of(DType dtype) {
@@ -119,7 +123,7 @@ class Run {
     int n = 0;
     for (int i = 0; i < plan_.op->num_parameters; ++i) {
       const ParameterKind kind = plan_.op->parameters[static_cast<size_t>(i)].kind;
-      if (kind == ParameterKind::DType) continue;
+      if (!reaches_functor(kind)) continue;
       const Number& number = parameters_[n];
       if (kind == ParameterKind::Int || kind == ParameterKind::Bool ||
           kind == ParameterKind::Choice) {
@@ -130,6 +134,12 @@ class Run {
       if (!number.is_none()) to.given |= 1u << n;
       ++n;
     }
+    if (plan_.op->extra == Extra::None) return;
+    const Number& number = parameters_[n];
+    const int64_t extra = plan_.op->extra == Extra::Power
+                              ? static_cast<int64_t>(power_of(number))
+                              : number.integer;
+    std::memcpy(to.slots[n].bytes, &extra, sizeof(extra));
   }
 
   void fill_operand(int i, char* data, Access access, FlatOperand& to) const {
@@ -137,9 +147,9 @@ class Run {
     to.type = static_cast<int16_t>(types_[i]);
     to.size = static_cast<int16_t>(element_size(operand(i).dtype));
     to.access = access;
-    if (sources_[i].number != nullptr) {
+    if (sources_[i].number != nullptr || is_unread(i)) {
       to.access = Access::value;
-      to.value = slot_of(*sources_[i].number);
+      to.value = sources_[i].number != nullptr ? slot_of(*sources_[i].number) : Slot{};
     }
   }
 
@@ -187,7 +197,7 @@ class Run {
   // Whether operand i is a run, or one element, along the innermost dim.
   bool unit_or_one(int i, const View& view) const {
     const int64_t stride = operand(i).strides[0];
-    return sources_[i].number != nullptr || stride == element_size(operand(i).dtype) ||
+    return sources_[i].number != nullptr || is_unread(i) || stride == element_size(operand(i).dtype) ||
            (i >= plan_.num_outputs && stride == 0) || view.sizes[0] == 1;
   }
 
@@ -204,7 +214,7 @@ class Run {
       fill_operand(i, view.data[i], one ? Access::one : unit ? Access::vectors : Access::strided,
                    to);
       for (int d = 0; d < std::max(2, view.ndim); ++d) {
-        to.strides[d] = d < view.ndim && sources_[i].number == nullptr ? strides[d] : 0;
+        to.strides[d] = d < view.ndim && args.operands[i].access != Access::value ? strides[d] : 0;
       }
     }
   }

@@ -6,6 +6,7 @@
 #include "iterlab/lane.h"
 #include "iterlab/op.h"
 
+#include <concepts>
 #include <tuple>
 #include <utility>
 
@@ -26,9 +27,13 @@ struct Functor {
     return hot_inputs<T>;
   }
   static constexpr TypeMask output_types() {
-    if (Op::promotion == Promotion::AlwaysBool) return types<bool>;
+    if (Op::promotion == Promotion::AlwaysBool || Op::promotion == Promotion::FloatToBool)
+      return types<bool>;
     if constexpr (is_complex_v<T>) {
-      if (Op::promotion == Promotion::ComplexToReal) return types<typename T::value_type>;
+      if (Op::promotion == Promotion::ComplexToReal ||
+          Op::promotion == Promotion::IntToFloatComplexToReal) {
+        return types<typename T::value_type>;
+      }
     }
     return hot_outputs<T>;
   }
@@ -57,23 +62,63 @@ struct Functor {
     }
   }
 
+  static constexpr size_t kOwn = number_parameters<Op>();
+  using ExtraType = std::conditional_t<Op::extra == Extra::Power, Power, int64_t>;
+
   template <size_t>
   using InputType = L;
   template <size_t... I, size_t... P>
-  static auto result_of(std::index_sequence<I...>, std::index_sequence<P...>)
-      -> decltype(std::declval<Op>()(std::declval<InputType<I>>()...,
-                                     std::declval<ParameterType<P>>()...));
+  static auto result_of(std::index_sequence<I...>, std::index_sequence<P...>) {
+    if constexpr (Op::extra == Extra::None) {
+      return std::type_identity<decltype(std::declval<Op>()(
+          std::declval<InputType<I>>()..., std::declval<ParameterType<P>>()...))>{};
+    } else {
+      return std::type_identity<decltype(std::declval<Op>()(
+          std::declval<InputType<I>>()..., std::declval<ParameterType<P>>()...,
+          std::declval<ExtraType>()))>{};
+    }
+  }
   using Inputs = std::make_index_sequence<kInputs>;
-  using OwnParameters = std::make_index_sequence<number_parameters<Op>()>;
-  using Result = typename decltype(result_of(Inputs{}, OwnParameters{}))::value_type;
+  using OwnParameters = std::make_index_sequence<kOwn>;
+  using Result = typename decltype(result_of(Inputs{}, OwnParameters{}))::type::value_type;
+
+  template <size_t... P>
+  static __device__ __forceinline__ Result evaluate(const Parameters& parameters,
+                                                    std::index_sequence<P...>,
+                                                    std::convertible_to<L> auto... in) {
+    if constexpr (Op::extra == Extra::None) {
+      return Op{}(L(in)..., parameter<P>(parameters)...).value;
+    } else {
+      const int64_t extra = *reinterpret_cast<const int64_t*>(parameters.slots[kOwn].bytes);
+      return Op{}(L(in)..., parameter<P>(parameters)..., static_cast<ExtraType>(extra)).value;
+    }
+  }
+
+  // Note [Long formulas]
+  // A group's lanes are evaluated in line, V times the code, for the sake of overlapping them. Where a
+  // formula is long, its arithmetic outweighs the memory anyway, and it is a function: the build of
+  // double and complex mathematics would be most of the whole otherwise.
+  static constexpr bool kLong = Op::cost >= 20 || (Op::cost >= 2 && sizeof(T) >= 8);
+  static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
+    return evaluate(parameters, OwnParameters{}, a);
+  }
+  static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a, T b) {
+    return evaluate(parameters, OwnParameters{}, a, b);
+  }
+  static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a, T b, T c) {
+    return evaluate(parameters, OwnParameters{}, a, b, c);
+  }
 
   // One lane of V: `in` holds a group for each input.
-  template <int V, size_t... I, size_t... P>
+  template <int V, size_t... I>
   static __device__ __forceinline__ Result lane(const Parameters& parameters,
                                                 const T (&in)[kInputs][V], int j,
-                                                std::index_sequence<I...>,
-                                                std::index_sequence<P...>) {
-    return Op{}(L(in[I][j])..., parameter<P>(parameters)...).value;
+                                                std::index_sequence<I...>) {
+    if constexpr (kLong && kInputs <= 3) {
+      return evaluate_call(parameters, in[I][j]...);
+    } else {
+      return evaluate(parameters, OwnParameters{}, in[I][j]...);
+    }
   }
 
   template <int V>
@@ -81,7 +126,7 @@ struct Functor {
                                                const T (&in)[kInputs][V], Result (&out)[V]) {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      out[j] = lane<V>(parameters, in, j, Inputs{}, OwnParameters{});
+      out[j] = lane<V>(parameters, in, j, Inputs{});
     }
   }
 };

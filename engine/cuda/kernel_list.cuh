@@ -10,8 +10,9 @@ namespace iterlab::cuda {
 template <class Op, class T>
 constexpr bool computes_in() {
   bool found = Op::moves_bits;
-#define ITERLAB_FIND(type, dtype, text) \
-  found = found || (Op::dtypes.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, dtype, text)                                         \
+  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
+                    compute_dtype(DType::dtype) == dtype_of<T>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;
@@ -22,13 +23,18 @@ template <class T>
 inline constexpr bool is_rare =
     std::is_same_v<T, uint16_t> || std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>;
 
+// Likewise long formulas of complex numbers, which the generic kernel slows down little.
+template <class Op, class T>
+inline constexpr bool has_all_paths = Op::moves_bits || !(is_rare<T> ||
+                                                          (is_complex_v<T> && Op::cost >= 2));
+
 template <class Op, class T>
 ElementwiseKernels kernels_of_type() {
   if constexpr (computes_in<Op, T>()) {
     constexpr int V = group_width(sizeof(T));
     const void* strided = nullptr;
     const void* tiled = nullptr;
-    if constexpr (Op::moves_bits || !is_rare<T>) {
+    if constexpr (has_all_paths<Op, T>) {
       strided = reinterpret_cast<const void*>(&strided_kernel<Op, T, V>);
       tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, V>);
     }

@@ -6,8 +6,14 @@ namespace iterlab::cuda {
 
 // Each is defined in the file that compiles its list: kernels_*.cu.
 void append_unary_kernels(const OpKernels**& next);
+void append_rounding_kernels(const OpKernels**& next);
+void append_elementary_kernels(const OpKernels**& next);
+void append_special_kernels(const OpKernels**& next);
 void append_activation_kernels(const OpKernels**& next);
+void append_activation_backward_kernels(const OpKernels**& next);
 void append_binary_kernels(const OpKernels**& next);
+void append_binary_math_kernels(const OpKernels**& next);
+void append_integer_kernels(const OpKernels**& next);
 void append_comparison_kernels(const OpKernels**& next);
 void append_ternary_kernels(const OpKernels**& next);
 void append_data_kernels(const OpKernels**& next);
@@ -23,8 +29,14 @@ const KernelTable& kernel_table() {
   static const KernelTable table = [] {
     const OpKernels** next = elementwise;
     append_unary_kernels(next);
+    append_rounding_kernels(next);
+    append_elementary_kernels(next);
+    append_special_kernels(next);
     append_activation_kernels(next);
+    append_activation_backward_kernels(next);
     append_binary_kernels(next);
+    append_binary_math_kernels(next);
+    append_integer_kernels(next);
     append_comparison_kernels(next);
     append_ternary_kernels(next);
     append_data_kernels(next);

@@ -1,5 +1,6 @@
-// The CUDA kernels of the activation list.
+// The CUDA kernels of the operators in iterlab/ops/activation.h.
 #include "engine/cuda/kernel_list.cuh"
+#include "engine/cuda/complex_math.cuh"
 #include "iterlab/ops/activation.h"
 
 namespace iterlab::cuda {

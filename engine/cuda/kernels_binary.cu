@@ -1,5 +1,6 @@
-// The CUDA kernels of the binary list.
+// The CUDA kernels of the operators in iterlab/ops/binary.h.
 #include "engine/cuda/kernel_list.cuh"
+#include "engine/cuda/special_binary.cuh"
 #include "iterlab/ops/binary.h"
 
 namespace iterlab::cuda {

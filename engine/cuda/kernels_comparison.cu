@@ -1,5 +1,6 @@
-// The CUDA kernels of the comparison list.
+// The CUDA kernels of the operators in iterlab/ops/comparison.h.
 #include "engine/cuda/kernel_list.cuh"
+#include "engine/cuda/special_binary.cuh"
 #include "iterlab/ops/comparison.h"
 
 namespace iterlab::cuda {

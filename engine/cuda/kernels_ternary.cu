@@ -1,5 +1,6 @@
-// The CUDA kernels of the ternary list.
+// The CUDA kernels of the operators in iterlab/ops/ternary.h.
 #include "engine/cuda/kernel_list.cuh"
+#include "engine/cuda/special_binary.cuh"
 #include "iterlab/ops/ternary.h"
 
 namespace iterlab::cuda {

@@ -8,6 +8,8 @@
 
 #include <c10/cuda/CUDAGuard.h>
 
+#include <algorithm>
+
 namespace iterlab::cuda {
 namespace {
 
@@ -34,11 +36,11 @@ at::Device device_of(const OpInfo& op, const iterlab::Arguments& arguments,
   return device;
 }
 
-void describe(const iterlab::Arguments& arguments, Output output, Operands& operands) {
+void describe(const OpInfo& op, const iterlab::Arguments& arguments, Output output,
+              Operands& operands) {
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
-  operands.dtype_argument = arguments.dtype;
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  plan_parameters(op, arguments, operands);
   if (output.kind != OutputKind::Allocated) operands.output(0) = as_operand(*output.tensor);
   operands.output(0).output_kind = output.kind;
   for (int i = 0; i < arguments.num_tensors; ++i)
@@ -65,8 +67,12 @@ void run(const Plan& plan, const iterlab::Arguments& arguments, const at::Tensor
       sources[i + 1].data = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));
     }
   }
-  run_elementwise(plan, *kernel_table().elementwise[kernel_index(*plan.op)], sources,
-                  arguments.parameters, current_context());
+  Number parameters[kMaxParameters + 1];
+  std::copy_n(arguments.parameters, arguments.num_parameters, parameters);
+  if (plan.op->extra != Extra::None)
+    parameters[arguments.num_parameters] = extra_number(*plan.op, arguments, plan.common_dtype);
+  run_elementwise(plan, *kernel_table().elementwise[kernel_index(*plan.op)], sources, parameters,
+                  current_context());
 }
 
 at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output output) {
@@ -74,10 +80,11 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
     const at::Device device = device_of(op, arguments, output.tensor);
     const c10::cuda::CUDAGuard guard(device);
     Operands operands;
-    describe(arguments, output, operands);
+    describe(op, arguments, output, operands);
     Plan plan;
     make_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);
+    check_numbers(op, arguments, plan.common_dtype);
     at::Tensor result = make_result(plan, output, device);
     if (plan.numel != 0) run(plan, arguments, result);
     return result;
