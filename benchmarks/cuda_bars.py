@@ -1,8 +1,9 @@
-"""The bars of the CUDA backend: each case's share of the device-to-device copy rate, beside ATen and torch.compile.
+"""The bars of the CUDA backend: each case's share of the device-to-device copy rate.
 
-Usage: python benchmarks/cuda_bars.py [--only TEXT] [--compile] [--small]. Prints a table, and writes all numbers to
-$OUT/cuda_bars.json (or ./cuda_bars.json). Times are medians of CUDA events; the peers are interleaved, inputs rotate so
-that none is still in the cache, and the copy is measured in the same run.
+Usage: python benchmarks/cuda_bars.py [--only TEXT] [--compile] [--side N] [--rounds N]. Prints a
+table, ATen and (asked for) torch.compile beside ours, and writes all numbers to $OUT/cuda_bars.json
+(or ./cuda_bars.json). Times are medians of CUDA events; the peers are interleaved, the cache is
+driven out before each call, and the copy is measured in the same run.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Timer:
     """Interleaved timing of several calls over rotating inputs."""
 
     rounds: int = 15
-    flush: torch.Tensor = field(default_factory=lambda: torch.empty(CACHE_BYTES, dtype=torch.int8, device="cuda"))
+    flush: torch.Tensor = field(
+        default_factory=lambda: torch.empty(CACHE_BYTES, dtype=torch.int8, device="cuda")
+    )
 
     def run(self, calls: dict[str, Call], inputs: list[Tensors]) -> dict[str, float]:
         """Median microseconds of each call."""
@@ -95,11 +98,18 @@ def elementwise_cases(n: int) -> list[Case]:
     half, brain, byte = torch.float16, torch.bfloat16, torch.int8
     cases = []
 
-    def add(name: str, make: Callable[[], Tensors], bar: float, over: float = 0.0, useful: float = 1.0) -> None:
+    def add(
+        name: str, make: Callable[[], Tensors], bar: float, over: float = 0.0, useful: float = 1.0
+    ) -> None:
         cases.append(Case(f"add {name}", make, op.add, torch.add, bar, over, useful))
 
     for dtype in (torch.float32, brain, byte):
-        add(f"contiguous {str(dtype)[6:]}", lambda t=dtype: (rand(n, n, dtype=t), rand(n, n, dtype=t)), 1.0, 0.98)
+        add(
+            f"contiguous {str(dtype)[6:]}",
+            lambda t=dtype: (rand(n, n, dtype=t), rand(n, n, dtype=t)),
+            1.0,
+            0.98,
+        )
     for dtype in (torch.float32, brain):
         add(
             f"misaligned {str(dtype)[6:]}",
@@ -113,15 +123,32 @@ def elementwise_cases(n: int) -> list[Case]:
     add("f32+bf16", lambda: (rand(n, n), rand(n, n, dtype=brain)), 0.97, 1.4)
     add("f32+int8", lambda: (rand(n, n), rand(n, n, dtype=byte)), 0.97, 1.4)
     add("f16+bf16", lambda: (rand(n, n, dtype=half), rand(n, n, dtype=brain)), 0.97, 1.4)
-    add("int64+int32", lambda: (rand(n, n // 2, dtype=torch.int64), rand(n, n // 2, dtype=torch.int32)), 0.97)
+    add(
+        "int64+int32",
+        lambda: (rand(n, n // 2, dtype=torch.int64), rand(n, n // 2, dtype=torch.int32)),
+        0.97,
+    )
     add("inner 3 of 4", lambda: (rand(n * n // 4, 4)[:, :3], rand(n * n // 4, 3)), 0.97, 1.2)
-    add("inner 3 of 4 both", lambda: (rand(n * n // 4, 4)[:, :3], rand(n * n // 4, 4)[:, :3]), 0.97, 1.2)
+    add(
+        "inner 3 of 4 both",
+        lambda: (rand(n * n // 4, 4)[:, :3], rand(n * n // 4, 4)[:, :3]),
+        0.97,
+        1.2,
+    )
     add("x + y.t()", lambda: (rand(n, n), rand(n, n).t()), 0.97, 2.4)
-    add("x + y.t() bfloat16", lambda: (rand(n, n, dtype=brain), rand(n, n, dtype=brain).t()), 0.97, 2.4)
+    add(
+        "x + y.t() bfloat16",
+        lambda: (rand(n, n, dtype=brain), rand(n, n, dtype=brain).t()),
+        0.97,
+        2.4,
+    )
     c, w = 64, max(n // 64, 8)
     add(
         "NCHW + channels_last",
-        lambda: (rand(64, c, w, w), rand(64, c, w, w).contiguous(memory_format=torch.channels_last)),
+        lambda: (
+            rand(64, c, w, w),
+            rand(64, c, w, w).contiguous(memory_format=torch.channels_last),
+        ),
         0.97,
         2.4,
     )
@@ -138,7 +165,10 @@ def elementwise_cases(n: int) -> list[Case]:
         cases.append(
             Case(
                 f"transpose copy {str(dtype)[6:]}",
-                lambda t=dtype: (rand(n, n, dtype=t).t(), torch.empty(n, n, dtype=t, device="cuda")),
+                lambda t=dtype: (
+                    rand(n, n, dtype=t).t(),
+                    torch.empty(n, n, dtype=t, device="cuda"),
+                ),
                 to_out,
                 lambda x, out: out.copy_(x),
                 0.93,
@@ -172,7 +202,16 @@ def elementwise_cases(n: int) -> list[Case]:
             continue
         twin = torch.tanh if name == "tanh" else getattr(torch.nn.functional, name)
         over = 1.2 if name == "gelu" else 0.98
-        cases.append(Case(f"{name} bfloat16", lambda: (rand(n, n, dtype=brain),), getattr(op, name), twin, 0.9, over))
+        cases.append(
+            Case(
+                f"{name} bfloat16",
+                lambda: (rand(n, n, dtype=brain),),
+                getattr(op, name),
+                twin,
+                0.9,
+                over,
+            )
+        )
     return cases
 
 
@@ -182,7 +221,12 @@ def reduction_cases(n: int) -> list[Case]:
     cases = []
 
     def reduce(
-        name: str, make: Callable[[], Tensors], ours: Call, aten: Call, bar: float, over: float = 0.0
+        name: str,
+        make: Callable[[], Tensors],
+        ours: Call,
+        aten: Call,
+        bar: float,
+        over: float = 0.0,
     ) -> None:
         cases.append(Case(name, make, ours, aten, bar, over))
 
@@ -226,8 +270,20 @@ def reduction_cases(n: int) -> list[Case]:
             0.8,
             3 if inner == 8 else 0,
         )
-    reduce("sum [8M, 8] dim 0", lambda: (rand(n * n // 8, 8),), lambda x: op.sum(x, [0]), lambda x: x.sum(0), 0.8)
-    reduce("sum [8, 8M] dim 1", lambda: (rand(8, n * n // 8),), lambda x: op.sum(x, [1]), lambda x: x.sum(1), 0.8)
+    reduce(
+        "sum [8M, 8] dim 0",
+        lambda: (rand(n * n // 8, 8),),
+        lambda x: op.sum(x, [0]),
+        lambda x: x.sum(0),
+        0.8,
+    )
+    reduce(
+        "sum [8, 8M] dim 1",
+        lambda: (rand(8, n * n // 8),),
+        lambda x: op.sum(x, [1]),
+        lambda x: x.sum(1),
+        0.8,
+    )
     if hasattr(op, "argmax"):
         for form, dim in (("inner", [1]), ("outer", [0]), ("all", None)):
             reduce(
@@ -238,15 +294,26 @@ def reduction_cases(n: int) -> list[Case]:
                 0.85,
                 1.5,
             )
-        reduce("max dim 1", lambda: (rand(n, n),), lambda x: op.max.dim(x, [1]), lambda x: x.max(1), 0.85, 1.5)
+        reduce(
+            "max dim 1",
+            lambda: (rand(n, n),),
+            lambda x: op.max.dim(x, [1]),
+            lambda x: x.max(1),
+            0.85,
+            1.5,
+        )
         for name in ("var", "norm", "logsumexp"):
             for form, dim in (("inner", [1]), ("outer", [0])):
                 ours, aten = getattr(op, name), getattr(torch, name)
                 reduce(
                     f"{name} {form}",
                     lambda: (rand(n, n),),
-                    (lambda x, f=ours, d=dim: f(x, 2, d)) if name == "norm" else (lambda x, f=ours, d=dim: f(x, d)),
-                    (lambda x, f=aten, d=dim: f(x, 2, d)) if name == "norm" else (lambda x, f=aten, d=dim: f(x, d)),
+                    (lambda x, f=ours, d=dim: f(x, 2, d))
+                    if name == "norm"
+                    else (lambda x, f=ours, d=dim: f(x, d)),
+                    (lambda x, f=aten, d=dim: f(x, 2, d))
+                    if name == "norm"
+                    else (lambda x, f=aten, d=dim: f(x, d)),
                     0.85,
                     1.7,
                 )
@@ -339,7 +406,9 @@ def print_row(row: dict[str, object]) -> None:
         if f"{who}_share" in row:
             line += f" {row[f'{who}_share']:5.2f}"
     if "times_aten" in row:
-        short = [] if float(row["ours_share"]) >= float(row["bar"]) - 0.005 else [f"below {row['bar']}"]  # type: ignore[arg-type]
+        short = (
+            [] if float(row["ours_share"]) >= float(row["bar"]) - 0.005 else [f"below {row['bar']}"]
+        )  # type: ignore[arg-type]
         if float(row["times_aten"]) < float(row["over_aten"]):  # type: ignore[arg-type]
             short.append(f"below {row['over_aten']} x ATen")
         line += f"  x{row['times_aten']:.2f} {', '.join(short)}"
@@ -372,7 +441,11 @@ def main() -> int:
             rows.append(row)
             print_row(row)
     folder = Path(os.environ.get("OUT", "."))
-    facts = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "copy_gb_s": rate / 1e3}
+    facts = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "copy_gb_s": rate / 1e3,
+    }
     (folder / "cuda_bars.json").write_text(json.dumps(facts | {"rows": rows}, indent=1))
     return 0
 

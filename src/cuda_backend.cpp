@@ -7,9 +7,9 @@ namespace {
 CudaBackend loaded;
 
 void require(const OpInfo& op) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      loaded.call != nullptr, "iterlab::", op.name,
-      ": expected operands on the CPU, got one on CUDA: this iterlab was built without CUDA kernels");
+  TORCH_CHECK_NOT_IMPLEMENTED(loaded.call != nullptr, "iterlab::", op.name,
+                              ": expected operands on the CPU, got one on CUDA: this iterlab was "
+                              "built without CUDA kernels");
 }
 
 }  // namespace

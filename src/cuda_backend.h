@@ -1,4 +1,5 @@
-// The CUDA backend as the rest of the PyTorch door sees it: two calls that libiterlab_cuda supplies.
+// The CUDA backend as the rest of the PyTorch door sees it: two calls that libiterlab_cuda
+// supplies.
 #pragma once
 
 #include "src/call.h"
@@ -7,8 +8,8 @@
 namespace iterlab {
 
 // Note [The CUDA library]
-// CUDA kernels, and what needs libtorch_cuda, are in a library of their own, so that one build of the
-// others serves machines without it. The dispatcher's CUDA kernels are registered here with the
+// CUDA kernels, and what needs libtorch_cuda, are in a library of their own, so that one build of
+// the others serves machines without it. The dispatcher's CUDA kernels are registered here with the
 // rest; they call what libiterlab_cuda hands over when it is loaded, and without it say so.
 struct CudaBackend {
   at::Tensor (*call)(const OpInfo& op, const Arguments& arguments, Output output) = nullptr;

@@ -1,4 +1,4 @@
-"""The CUDA backend in short: each path, dtype mix, alignment and reduction form against torch, on one GPU."""
+"""The CUDA backend in short: paths, dtype mixes, alignments, reduction forms, against torch."""
 
 from __future__ import annotations
 
@@ -10,16 +10,34 @@ import iterlab
 pytestmark = pytest.mark.cuda
 ops = torch.ops.iterlab
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+]
 DTYPES += [torch.int32, torch.int64, torch.bool, torch.complex64, torch.complex128]
-REDUCED = [torch.float32, torch.bfloat16, torch.float64, torch.int8, torch.int64, torch.bool, torch.complex64]
+REDUCED = [
+    torch.float32,
+    torch.bfloat16,
+    torch.float64,
+    torch.int8,
+    torch.int64,
+    torch.bool,
+    torch.complex64,
+]
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     if dtype == torch.bool:
         return torch.rand(shape, device="cuda") < 0.5
     if dtype.is_complex or dtype.is_floating_point:
-        return torch.randn(shape, dtype=torch.complex64 if dtype.is_complex else None, device="cuda").to(dtype)
+        return torch.randn(
+            shape, dtype=torch.complex64 if dtype.is_complex else None, device="cuda"
+        ).to(dtype)
     return torch.randint(0, 50, shape, device="cuda").to(dtype)
 
 
@@ -57,14 +75,20 @@ def test_mixed_dtypes(a: torch.dtype, b: torch.dtype) -> None:
     torch.testing.assert_close(ops.mul(x, y), x * y)
     wide = draw(40, 100, dtype=a)
     torch.testing.assert_close(ops.add(wide, draw(100, 40, dtype=b).t()).shape, wide.shape)
-    torch.testing.assert_close(ops.where(x > 1 if not a.is_complex else x == 1, x, y).dtype, torch.result_type(x, y))
+    torch.testing.assert_close(
+        ops.where(x > 1 if not a.is_complex else x == 1, x, y).dtype, torch.result_type(x, y)
+    )
     torch.testing.assert_close(ops.to(x, b), x.to(b))
 
 
-@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.complex32], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.complex32], ids=str
+)
 def test_stored_only_dtypes(dtype: torch.dtype) -> None:
     x = draw(1000)
-    torch.testing.assert_close(ops.to(x, dtype).to(torch.complex64), x.to(dtype).to(torch.complex64))
+    torch.testing.assert_close(
+        ops.to(x, dtype).to(torch.complex64), x.to(dtype).to(torch.complex64)
+    )
     assert torch.equal(ops.to(x.to(dtype), torch.float32), x.to(dtype).to(torch.float32))
 
 
@@ -142,11 +166,15 @@ def test_sum(shape: tuple[int, ...], dims: list[int] | None, dtype: torch.dtype)
         expected = (exact.sum() if dims is None else exact.sum(dims)).to(result.dtype)
         assert result.dtype == (x.sum() if dims is None else x.sum(dims)).dtype
         size = float(exact.abs().sum()) / max(result.numel(), 1)
-        torch.testing.assert_close(result, expected, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=2e-6 * size)
+        torch.testing.assert_close(
+            result, expected, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=2e-6 * size
+        )
         assert torch.equal(result, ops.sum(view, dims))
 
 
-@pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin", "var", "logsumexp", "any", "all", "prod"])
+@pytest.mark.parametrize(
+    "name", ["amax", "amin", "argmax", "argmin", "var", "logsumexp", "any", "all", "prod"]
+)
 @pytest.mark.parametrize("shape", [(300, 1024), (300, 33), (5000, 3), (40_000, 17)], ids=str)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_other_reductions(name: str, shape: tuple[int, ...], dim: int) -> None:

@@ -8,9 +8,9 @@
 
 namespace iterlab::cuda {
 
-// Loop dims of one launch. Calls with more (after coalescing) become several launches over the outer
-// dims; each then has at least 2^16 elements, and three operands take 800 bytes of the 4 KiB that a
-// launch may carry.
+// Loop dims of one launch. Calls with more (after coalescing) become several launches over the
+// outer dims; each then has at least 2^16 elements, and three operands take 800 bytes of the 4 KiB
+// that a launch may carry.
 inline constexpr int kMaxLoopDims = 16;
 
 // Note [Division by multiplication]
@@ -24,8 +24,7 @@ struct Divider {
   explicit Divider(int64_t d) : divisor(static_cast<uint32_t>(d)), shift(0) {
     while ((uint64_t{1} << shift) < divisor) ++shift;
     const uint64_t one = 1;
-    multiplier =
-        static_cast<uint32_t>(((one << 32) * ((one << shift) - divisor)) / divisor + 1);
+    multiplier = static_cast<uint32_t>(((one << 32) * ((one << shift) - divisor)) / divisor + 1);
   }
 
 #if defined(__CUDACC__)
@@ -66,10 +65,10 @@ struct Parameters {
 };
 
 // Note [Slabs]
-// The generic kernel takes indices apart in 32 bits, and adds up offsets in 32 bits. So its grid has
-// slabs along y: the first dims, as many as keep the elements below 2^30 and every operand's span
-// below 2^31 bytes, the last of them cut into chunks where need be. A block's slab is the same for
-// its threads, and its base is 64 bits wide.
+// The generic kernel takes indices apart in 32 bits, and adds up offsets in 32 bits. So its grid
+// has slabs along y: the first dims, as many as keep the elements below 2^30 and every operand's
+// span below 2^31 bytes, the last of them cut into chunks where need be. A block's slab is the same
+// for its threads, and its base is 64 bits wide.
 
 // vectorized: one run of elements.
 struct FlatHead {
@@ -82,10 +81,11 @@ struct FlatHead {
 struct NestedHead {
   Parameters parameters;
   int32_t ndim = 0;
-  int32_t align = 1;    // strided: elements of the output to a 16-byte boundary, where rows may differ
-  int64_t sizes[2];     // of dims 0 and 1
-  int64_t units = 0;    // strided: groups; tiled: tiles
-  Divider row_divider;  // strided: groups of a row; tiled: tiles along dim 0
+  int32_t align =
+      1;             // strided: elements of the output to a 16-byte boundary, where rows may differ
+  int64_t sizes[2];  // of dims 0 and 1
+  int64_t units = 0;     // strided: groups; tiled: tiles
+  Divider row_divider;   // strided: groups of a row; tiled: tiles along dim 0
   Divider slab_divider;  // tiled: tiles along dim 1
   // generic: Note [Slabs]
   int32_t inner_dims = 0;
@@ -110,9 +110,7 @@ inline constexpr int kBlockThreads = 256;
 // Elements of one thread, by the size of the compute type: 16 to 32 bytes of each operand, so that
 // an SM has 64 KiB and more in flight. One group a thread: with four, a prototype fell from 1.00 to
 // 0.73 of the copy rate on an H200 (DESIGN, idea 2).
-constexpr int group_width(int size) {
-  return size == 1 ? 16 : size <= 4 ? 8 : size == 8 ? 4 : 2;
-}
+constexpr int group_width(int size) { return size == 1 ? 16 : size <= 4 ? 8 : size == 8 ? 4 : 2; }
 
 // The same for the generic kernel: offsets are 64 bits for each element and operand.
 constexpr int generic_width(int inputs) { return inputs <= 2 ? 8 : 4; }

@@ -1,5 +1,5 @@
-// The elementary functions of complex numbers on the GPU, beside c10::complex, where the functors look
-// for them. libcu++'s, as ATen's kernels use thrust's.
+// The elementary functions of complex numbers on the GPU, beside c10::complex, where the functors
+// look for them. libcu++'s, as ATen's kernels use thrust's.
 #pragma once
 
 #include "iterlab/dtype.h"
@@ -22,10 +22,10 @@ ITERLAB_FN complex<T> ours(const cuda::std::complex<T>& x) {
 
 }  // namespace iterlab_detail
 
-#define ITERLAB_COMPLEX(name)                                                    \
-  template <class T>                                                             \
-  ITERLAB_FN complex<T> name(const complex<T>& x) {                              \
-    return iterlab_detail::ours(cuda::std::name(iterlab_detail::theirs(x)));     \
+#define ITERLAB_COMPLEX(name)                                                \
+  template <class T>                                                         \
+  ITERLAB_FN complex<T> name(const complex<T>& x) {                          \
+    return iterlab_detail::ours(cuda::std::name(iterlab_detail::theirs(x))); \
   }
 ITERLAB_COMPLEX(exp)
 ITERLAB_COMPLEX(log)

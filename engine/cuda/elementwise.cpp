@@ -61,10 +61,11 @@ class Run {
       if (!is_bool_input(i) && !is_unread(i))
         moves = moves && operand(i).dtype == plan_.compute_dtype && sources_[i].number == nullptr;
     }
-    type_ = compute_index(moves ? bits_of(plan_.compute_dtype)
-                                : compute_dtype(plan_.compute_dtype));
+    type_ =
+        compute_index(moves ? bits_of(plan_.compute_dtype) : compute_dtype(plan_.compute_dtype));
     for (int i = 0; i < plan_.num_operands; ++i) {
-      types_[i] = moves && !is_bool_input(i) && !is_unread(i) ? type_ : type_index(operand(i).dtype);
+      types_[i] =
+          moves && !is_bool_input(i) && !is_unread(i) ? type_ : type_index(operand(i).dtype);
     }
     size_ = compute_size(type_);
   }
@@ -105,11 +106,11 @@ class Run {
   Slot slot_of(const Number& number) const {
     Slot slot{};
     switch (type_) {
-#define ITERLAB_CASE(T, name, text)                   \
-  case k##name##Index: {                              \
-    const T value = number.to<T>();                   \
-    std::memcpy(slot.bytes, &value, sizeof(T));       \
-    break;                                            \
+#define ITERLAB_CASE(T, name, text)             \
+  case k##name##Index: {                        \
+    const T value = number.to<T>();             \
+    std::memcpy(slot.bytes, &value, sizeof(T)); \
+    break;                                      \
   }
       ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_CASE)
 #undef ITERLAB_CASE
@@ -136,9 +137,8 @@ class Run {
     }
     if (plan_.op->extra == Extra::None) return;
     const Number& number = parameters_[n];
-    const int64_t extra = plan_.op->extra == Extra::Power
-                              ? static_cast<int64_t>(power_of(number))
-                              : number.integer;
+    const int64_t extra =
+        plan_.op->extra == Extra::Power ? static_cast<int64_t>(power_of(number)) : number.integer;
     std::memcpy(to.slots[n].bytes, &extra, sizeof(extra));
   }
 
@@ -197,8 +197,9 @@ class Run {
   // Whether operand i is a run, or one element, along the innermost dim.
   bool unit_or_one(int i, const View& view) const {
     const int64_t stride = operand(i).strides[0];
-    return sources_[i].number != nullptr || is_unread(i) || stride == element_size(operand(i).dtype) ||
-           (i >= plan_.num_outputs && stride == 0) || view.sizes[0] == 1;
+    return sources_[i].number != nullptr || is_unread(i) ||
+           stride == element_size(operand(i).dtype) || (i >= plan_.num_outputs && stride == 0) ||
+           view.sizes[0] == 1;
   }
 
   // What every launch with nested dims has.
@@ -211,7 +212,10 @@ class Run {
       NestedOperand& to = args.operands[i];
       const bool one = view.ndim > 0 && strides[0] == 0;
       const bool unit = view.ndim == 0 || strides[0] == element_size(operand(i).dtype);
-      fill_operand(i, view.data[i], one ? Access::one : unit ? Access::vectors : Access::strided,
+      fill_operand(i, view.data[i],
+                   one    ? Access::one
+                   : unit ? Access::vectors
+                          : Access::strided,
                    to);
       for (int d = 0; d < std::max(2, view.ndim); ++d) {
         to.strides[d] = d < view.ndim && args.operands[i].access != Access::value ? strides[d] : 0;
@@ -274,8 +278,8 @@ class Run {
       slabs *= view.sizes[d];
       args.dividers[d] = Divider(std::min<int64_t>(view.sizes[d], INT32_MAX));
     }
-    const bool too_many = along0 > INT32_MAX || along1 > INT32_MAX / along0 ||
-                          slabs > INT32_MAX / (along0 * along1);
+    const bool too_many =
+        along0 > INT32_MAX || along1 > INT32_MAX / along0 || slabs > INT32_MAX / (along0 * along1);
     if (shared > kMaxSharedTiles || too_many) return generic(view);
     args.row_divider = Divider(along0);
     args.slab_divider = Divider(along1);

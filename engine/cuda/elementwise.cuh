@@ -42,13 +42,12 @@ struct Functor {
   template <size_t p>
   static constexpr ParameterKind kKind = Op::parameters[p].kind;
   template <size_t p>
-  static constexpr bool kIsInteger = kKind<p> == ParameterKind::Int ||
-                                     kKind<p> == ParameterKind::Bool ||
-                                     kKind<p> == ParameterKind::Choice;
+  static constexpr bool kIsInteger =
+      kKind<p> == ParameterKind::Int || kKind<p> == ParameterKind::Bool ||
+      kKind<p> == ParameterKind::Choice;
   template <size_t p>
-  using ParameterType =
-      std::conditional_t<kKind<p> == ParameterKind::OptionalFloat, Optional<L>,
-                         std::conditional_t<kIsInteger<p>, int64_t, L>>;
+  using ParameterType = std::conditional_t<kKind<p> == ParameterKind::OptionalFloat, Optional<L>,
+                                           std::conditional_t<kIsInteger<p>, int64_t, L>>;
 
   template <size_t p>
   static __device__ __forceinline__ ParameterType<p> parameter(const Parameters& parameters) {
@@ -73,9 +72,9 @@ struct Functor {
       return std::type_identity<decltype(std::declval<Op>()(
           std::declval<InputType<I>>()..., std::declval<ParameterType<P>>()...))>{};
     } else {
-      return std::type_identity<decltype(std::declval<Op>()(
-          std::declval<InputType<I>>()..., std::declval<ParameterType<P>>()...,
-          std::declval<ExtraType>()))>{};
+      return std::type_identity<decltype(std::declval<Op>()(std::declval<InputType<I>>()...,
+                                                            std::declval<ParameterType<P>>()...,
+                                                            std::declval<ExtraType>()))>{};
     }
   }
   using Inputs = std::make_index_sequence<kInputs>;
@@ -95,9 +94,9 @@ struct Functor {
   }
 
   // Note [Long formulas]
-  // A group's lanes are evaluated in line, V times the code, for the sake of overlapping them. Where a
-  // formula is long, its arithmetic outweighs the memory anyway, and it is a function: the build of
-  // double and complex mathematics would be most of the whole otherwise.
+  // A group's lanes are evaluated in line, V times the code, for the sake of overlapping them.
+  // Where a formula is long, its arithmetic outweighs the memory anyway, and it is a function: the
+  // build of double and complex mathematics would be most of the whole otherwise.
   static constexpr bool kLong = Op::cost >= 20 || (Op::cost >= 2 && sizeof(T) >= 8);
   static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
@@ -159,10 +158,9 @@ struct Incoming {
   __device__ __forceinline__ void finish(const FlatOperand& operand, const char* data,
                                          int64_t stride, Extent extent, T (&group)[V]) {
     if (operand.access == Access::value || operand.access == Access::one) {
-      const T x = operand.access == Access::value
-                      ? *reinterpret_cast<const T*>(operand.value.bytes)
-                  : extent.first < extent.last ? load_element<T>(data, operand.type)
-                                               : T(0);
+      const T x = operand.access == Access::value ? *reinterpret_cast<const T*>(operand.value.bytes)
+                  : extent.first < extent.last    ? load_element<T>(data, operand.type)
+                                                  : T(0);
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = x;
     } else if (operand.access != Access::strided && is_fast(operand, extent)) {
@@ -237,8 +235,8 @@ __device__ __forceinline__ void add_offsets(const NestedArguments<N>& args, int 
   }
 }
 
-// Rows along the innermost dim, a group of V elements for each thread: one division for the row, one
-// for each outer dim.
+// Rows along the innermost dim, a group of V elements for each thread: one division for the row,
+// one for each outer dim.
 template <class Op, class T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     strided_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
@@ -287,8 +285,8 @@ __device__ __forceinline__ void element_offsets(const NestedArguments<N>& args,
 // Offsets for every element, in iteration order: expresses every call. A thread takes V elements a
 // block apart, so that neighbours are accessed together.
 template <class Op, class T, int V, size_t... I>
-__device__ __forceinline__ void run_elements(
-    const NestedArguments<Functor<Op, T>::kOperands>& args, std::index_sequence<I...>) {
+__device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T>::kOperands>& args,
+                                             std::index_sequence<I...>) {
   using F = Functor<Op, T>;
   constexpr int N = F::kOperands;
   // Note [Slabs]
@@ -324,8 +322,8 @@ __device__ __forceinline__ void run_elements(
     constexpr int k = decltype(i)::value;
     const FlatOperand& operand = args.operands[k + 1];
     if (is_fast(i)) {
-      gather_raw<F::input_types(k), V>(operand.data + base[k + 1], offsets[k + 1], valid, operand.size,
-                                       std::get<k>(raw));
+      gather_raw<F::input_types(k), V>(operand.data + base[k + 1], offsets[k + 1], valid,
+                                       operand.size, std::get<k>(raw));
     }
   };
   const auto finish = [&](auto i) {
@@ -337,11 +335,10 @@ __device__ __forceinline__ void run_elements(
     }
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      in[k][j] = operand.access == Access::value
-                     ? *reinterpret_cast<const T*>(operand.value.bytes)
-                 : valid[j] ? load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j],
-                                            operand.type)
-                            : T(0);
+      in[k][j] = operand.access == Access::value ? *reinterpret_cast<const T*>(operand.value.bytes)
+                 : valid[j]
+                     ? load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j], operand.type)
+                     : T(0);
     }
   };
   (load(std::integral_constant<int, I>{}), ...);

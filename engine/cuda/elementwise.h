@@ -19,8 +19,8 @@ struct OperandSource {
   const Number* number = nullptr;
 };
 
-// Launches the plan's kernel and returns; nothing waits. `operands`: outputs first. Raises PlanError
-// where the launch fails.
+// Launches the plan's kernel and returns; nothing waits. `operands`: outputs first. Raises
+// PlanError where the launch fails.
 void run_elementwise(const Plan& plan, const OpKernels& kernels, const OperandSource* operands,
                      const Number* parameters, const Context& context);
 

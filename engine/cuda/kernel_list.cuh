@@ -25,8 +25,8 @@ inline constexpr bool is_rare =
 
 // Likewise long formulas of complex numbers, which the generic kernel slows down little.
 template <class Op, class T>
-inline constexpr bool has_all_paths = Op::moves_bits || !(is_rare<T> ||
-                                                          (is_complex_v<T> && Op::cost >= 2));
+inline constexpr bool has_all_paths =
+    Op::moves_bits || !(is_rare<T> || (is_complex_v<T> && Op::cost >= 2));
 
 template <class Op, class T>
 ElementwiseKernels kernels_of_type() {

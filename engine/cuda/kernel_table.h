@@ -19,8 +19,8 @@ struct OpKernels {
   ElementwiseKernels by_type[kNumComputeTypes];
 };
 
-// The kernels of one reduction formula for elements of one compute type, by form. Null: not for this
-// type, or (outer, short) taken by the inner kernel.
+// The kernels of one reduction formula for elements of one compute type, by form. Null: not for
+// this type, or (outer, short) taken by the inner kernel.
 struct FormKernels {
   const void* by_form[kReduceFormNames.size()];
   int state_bytes;  // of a partial state

@@ -5,6 +5,8 @@
 
 namespace iterlab::cuda {
 
-void append_binary_math_kernels(const OpKernels**& next) { append_kernels(ops::BinaryMathOps{}, next); }
+void append_binary_math_kernels(const OpKernels**& next) {
+  append_kernels(ops::BinaryMathOps{}, next);
+}
 
 }  // namespace iterlab::cuda

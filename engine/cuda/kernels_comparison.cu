@@ -5,6 +5,8 @@
 
 namespace iterlab::cuda {
 
-void append_comparison_kernels(const OpKernels**& next) { append_kernels(ops::ComparisonOps{}, next); }
+void append_comparison_kernels(const OpKernels**& next) {
+  append_kernels(ops::ComparisonOps{}, next);
+}
 
 }  // namespace iterlab::cuda

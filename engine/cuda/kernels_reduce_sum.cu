@@ -4,8 +4,6 @@
 
 namespace iterlab::cuda {
 
-void append_sum_kernels(const ReduceKernels**& next) {
-  append_reduce_kernels(ops::SumOps{}, next);
-}
+void append_sum_kernels(const ReduceKernels**& next) { append_reduce_kernels(ops::SumOps{}, next); }
 
 }  // namespace iterlab::cuda

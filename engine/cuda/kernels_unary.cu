@@ -1,6 +1,6 @@
 // The CUDA kernels of the operators in iterlab/ops/unary.h.
-#include "engine/cuda/kernel_list.cuh"
 #include "engine/cuda/complex_math.cuh"
+#include "engine/cuda/kernel_list.cuh"
 #include "iterlab/ops/unary.h"
 
 namespace iterlab::cuda {

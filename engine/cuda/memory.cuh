@@ -36,19 +36,19 @@ template <>
 inline constexpr TypeMask hot_outputs<float> = types<float, Half, BFloat16>;
 
 // Of a conversion: what real data comes in.
-inline constexpr TypeMask kAllHot = types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float,
-                                          double, Half, BFloat16>;
+inline constexpr TypeMask kAllHot =
+    types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, Half, BFloat16>;
 
 // One element of any type.
 template <class T>
 __device__ __noinline__ T load_element(const char* data, int type) {
   switch (type) {
-#define ITERLAB_CASE(S, name, text)                              \
-  case type_index(DType::name):                                  \
-    if constexpr (std::is_same_v<S, bool>) {                     \
-      return convert<T>(*data != 0);                             \
-    } else {                                                     \
-      return convert<T>(*reinterpret_cast<const S*>(data));      \
+#define ITERLAB_CASE(S, name, text)                         \
+  case type_index(DType::name):                             \
+    if constexpr (std::is_same_v<S, bool>) {                \
+      return convert<T>(*data != 0);                        \
+    } else {                                                \
+      return convert<T>(*reinterpret_cast<const S*>(data)); \
     }
     ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
 #undef ITERLAB_CASE
@@ -60,9 +60,9 @@ __device__ __noinline__ T load_element(const char* data, int type) {
 template <class T>
 __device__ __noinline__ void store_element(char* data, int type, T value) {
   switch (type) {
-#define ITERLAB_CASE(S, name, text)                      \
-  case type_index(DType::name):                          \
-    *reinterpret_cast<S*>(data) = convert<S>(value);     \
+#define ITERLAB_CASE(S, name, text)                  \
+  case type_index(DType::name):                      \
+    *reinterpret_cast<S*>(data) = convert<S>(value); \
     break;
     ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
 #undef ITERLAB_CASE
@@ -80,8 +80,8 @@ struct Group {
 // Elements [first, last) of a group of any type and stride; the others become 0. `data` is where
 // element 0 would be.
 template <class T, int V>
-__device__ __noinline__ Group<T, V> load_each(const char* data, int64_t stride, int type,
-                                              int first, int last) {
+__device__ __noinline__ Group<T, V> load_each(const char* data, int64_t stride, int type, int first,
+                                              int last) {
   Group<T, V> group;
 #pragma unroll 1
   for (int i = 0; i < V; ++i) {
@@ -122,9 +122,9 @@ __device__ __forceinline__ void load_aligned(const char* data, uint32_t* word) {
 
 // Note [Misaligned groups]
 // A group that does not start on a boundary of its accesses is read as the aligned accesses that
-// cover it, one more than it has itself (a neighbour thread's, so from L1), and shifted into place: by
-// words with two selects, by bytes with a funnel shift. An aligned access that holds a byte of the
-// operand stays within its page, so nothing faults. About 27 instructions for 32 bytes, where 8
+// cover it, one more than it has itself (a neighbour thread's, so from L1), and shifted into place:
+// by words with two selects, by bytes with a funnel shift. An aligned access that holds a byte of
+// the operand stays within its page, so nothing faults. About 27 instructions for 32 bytes, where 8
 // scalar loads 32 bytes apart would occupy L1 eight times as long.
 template <int bytes>
 __device__ __forceinline__ Words<bytes> load_words(const char* data) {
@@ -230,12 +230,12 @@ __device__ __forceinline__ void load_raw(const char* data, int size, RawGroup<ho
 template <TypeMask hot, class T, int V>
 __device__ __forceinline__ void convert_raw(const RawGroup<hot, V>& raw, int type, T (&group)[V]) {
   switch (type) {
-#define ITERLAB_CASE(S, name, text)                                                     \
-  case type_index(DType::name):                                                         \
-    if constexpr ((hot & types<S>) != 0 && fills_words(V, sizeof(S))) {                 \
-      _Pragma("unroll") for (int i = 0; i < V; ++i) group[i] = convert_bytes<T, S>(     \
-          reinterpret_cast<const char*>(raw.word) + i * static_cast<int>(sizeof(S)));   \
-    }                                                                                   \
+#define ITERLAB_CASE(S, name, text)                                                   \
+  case type_index(DType::name):                                                       \
+    if constexpr ((hot & types<S>) != 0 && fills_words(V, sizeof(S))) {               \
+      _Pragma("unroll") for (int i = 0; i < V; ++i) group[i] = convert_bytes<T, S>(   \
+          reinterpret_cast<const char*>(raw.word) + i * static_cast<int>(sizeof(S))); \
+    }                                                                                 \
     break;
     ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
 #undef ITERLAB_CASE
@@ -281,12 +281,12 @@ template <TypeMask hot, class T, int V>
 __device__ __forceinline__ void convert_gathered(const RawGroup<hot, V>& raw, int type,
                                                  T (&group)[V]) {
   switch (type) {
-#define ITERLAB_CASE(S, name, text)                                                       \
-  case type_index(DType::name):                                                           \
-    if constexpr ((hot & types<S>) != 0) {                                                \
-      _Pragma("unroll") for (int i = 0; i < V; ++i) group[i] = convert_bytes<T, S>(       \
-          reinterpret_cast<const char*>(raw.word + i * RawGroup<hot, V>::kWords));        \
-    }                                                                                     \
+#define ITERLAB_CASE(S, name, text)                                                 \
+  case type_index(DType::name):                                                     \
+    if constexpr ((hot & types<S>) != 0) {                                          \
+      _Pragma("unroll") for (int i = 0; i < V; ++i) group[i] = convert_bytes<T, S>( \
+          reinterpret_cast<const char*>(raw.word + i * RawGroup<hot, V>::kWords));  \
+    }                                                                               \
     break;
     ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
 #undef ITERLAB_CASE
@@ -339,8 +339,7 @@ __device__ __forceinline__ bool store_hot(char* data, int type, const T (&group)
 
 template <TypeMask hot, class T, int V>
 __device__ __forceinline__ bool scatter_hot(char* data, const int32_t (&offsets)[V],
-                                            const bool (&valid)[V], int type,
-                                            const T (&group)[V]) {
+                                            const bool (&valid)[V], int type, const T (&group)[V]) {
   switch (type) {
 #define ITERLAB_CASE(S, name, text)                                                    \
   case type_index(DType::name):                                                        \

@@ -83,7 +83,8 @@ class Run {
       args.inside.dividers[d] = Divider(std::clamp<int64_t>(plan_.reduced_shape[d], 1, kMaxIndex));
       args.reduced_strides[d] = plan_.reduced_strides[d];
     }
-    args.reduced_size = args.inside.ndim > 0 ? plan_.reduced_shape[0] : std::min<int64_t>(plan_.reduced, 1);
+    args.reduced_size =
+        args.inside.ndim > 0 ? plan_.reduced_shape[0] : std::min<int64_t>(plan_.reduced, 1);
     if (args.inside.ndim == 0) args.reduced_strides[0] = args.size;
     for (int k = 0; k < plan_.op->num_outputs; ++k) {
       const auto i = static_cast<size_t>(k);
@@ -98,12 +99,12 @@ class Run {
     args.tickets = nullptr;
   }
 
-  bool has(ReduceForm form) const { return kernels_->by_form[static_cast<size_t>(form)] != nullptr; }
+  bool has(ReduceForm form) const {
+    return kernels_->by_form[static_cast<size_t>(form)] != nullptr;
+  }
 
   // Outputs other than along the first kept dim.
-  int64_t outer_outputs(const ReduceArguments& args) const {
-    return args.outputs / args.kept_size;
-  }
+  int64_t outer_outputs(const ReduceArguments& args) const { return args.outputs / args.kept_size; }
 
   bool fits_short(const ReduceArguments& args) const {
     return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= kMaxShort &&
@@ -154,8 +155,8 @@ class Run {
     if (args.groups > kMaxIndex) too_large();
     args.lanes = static_cast<int16_t>(inner_lanes(args.groups));
     args.chunk = chunk_groups(args.groups);
-    args.chunks = static_cast<int32_t>(
-        std::max<int64_t>((args.groups + args.chunk - 1) / args.chunk, 1));
+    args.chunks =
+        static_cast<int32_t>(std::max<int64_t>((args.groups + args.chunk - 1) / args.chunk, 1));
     args.chunk_divider = Divider(args.chunks);
     const int64_t together = kBlockThreads / args.lanes;
     split(args, args.outputs);

@@ -180,8 +180,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
       if (can_load && start + V <= n) {
         elements[u].load(args, data + start * stride, static_cast<int>(column - start));
       } else {
-        elements[u].defer(data + start * stride,
-                          n - column < V ? static_cast<int>(n - column) : V);
+        elements[u].defer(data + start * stride, n - column < V ? static_cast<int>(n - column) : V);
       }
     }
 #pragma unroll
@@ -214,8 +213,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (exists) place.add(args, 0, output);
   const int64_t begin = chunk * args.chunk;
   const int64_t end = exists ? min(args.groups, begin + args.chunk) : 0;
-  State state = collect_groups<R, C, V>(args, args.input + place.input, exists ? begin : 0, end,
-                                        lane);
+  State state =
+      collect_groups<R, C, V>(args, args.input + place.input, exists ? begin : 0, end, lane);
   if (lanes < kBlockThreads) {
     fold_lanes<R>(state, lanes);
     if (exists && lane == 0) R::store(state, args, place.results);
@@ -330,8 +329,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   const uint32_t outer = args.chunk_divider.divide(unit);
   const uint32_t chunk = unit - outer * args.chunk_divider.divisor;
   // The last group of columns is moved back so that it is whole; its first ones are not stored.
-  const int64_t column =
-      (static_cast<int64_t>(column_block) * columns + thread % columns) * V;
+  const int64_t column = (static_cast<int64_t>(column_block) * columns + thread % columns) * V;
   const int64_t start = args.kept_size >= V ? min(column, args.kept_size - V) : column;
   const bool exists = outer * args.kept_size < args.outputs && column < args.kept_size;
   const int valid = args.kept_size >= V ? V : static_cast<int>(args.kept_size);
@@ -350,8 +348,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (args.chunks > 1) {
     const auto state_bytes = static_cast<int64_t>(sizeof(State));
     const int64_t chunk_bytes = args.kept_size * state_bytes;
-    char* const partials =
-        args.partials + outer * args.chunks * chunk_bytes + start * state_bytes;
+    char* const partials = args.partials + outer * args.chunks * chunk_bytes + start * state_bytes;
     if (exists && lane == 0) {
 #pragma unroll
       for (int j = 0; j < V; ++j) {
@@ -398,8 +395,8 @@ template <class C>
 inline constexpr int kShortElements = short_elements(sizeof(C));
 __device__ __forceinline__ int padded(int element) { return element + element / 32; }
 
-// short: few elements for each output, one after the other in memory. The block brings a slab of them
-// to shared memory in vectors; then each thread has outputs of its own.
+// short: few elements for each output, one after the other in memory. The block brings a slab of
+// them to shared memory in vectors; then each thread has outputs of its own.
 template <class Op, class Projection, class C, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     reduce_short_kernel(const __grid_constant__ ReduceArguments args) {

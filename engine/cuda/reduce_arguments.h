@@ -8,16 +8,17 @@ namespace iterlab::cuda {
 
 // Note [Same bits on the GPU]
 // The order in which the elements of one output are combined is a function of their number alone
-// (and of the reduced dims they are spread over): not of the number of outputs, the device, or which
-// block comes first. What fixes it:
+// (and of the reduced dims they are spread over): not of the number of outputs, the device, or
+// which block comes first. What fixes it:
 //   inner  groups of V elements go to P lanes in turn, P from the number of groups (inner_lanes);
-//          with more than kChunkGroups of them, chunks of them are reduced so, and their states again
+//          with more than kChunkGroups of them, chunks of them are reduced so, and their states
+//          again
 //   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
 //   short  an output's elements, one after the other
 // Lanes are folded in halves. It is another tree than the CPU's, so bits differ between the two.
 
-// Groups that one block of 256 threads reduces: 64 KiB of float. More than kMaxChunks would make the
-// last block's share long.
+// Groups that one block of 256 threads reduces: 64 KiB of float. More than kMaxChunks would make
+// the last block's share long.
 inline constexpr int64_t kChunkGroups = 2048;
 inline constexpr int64_t kMaxChunks = 1024;
 constexpr int64_t chunk_groups(int64_t groups) {
@@ -25,8 +26,8 @@ constexpr int64_t chunk_groups(int64_t groups) {
   while ((groups + chunk - 1) / chunk > kMaxChunks) chunk *= 2;
   return chunk;
 }
-// Lanes for one output. A warp takes up to 16 groups a lane: below that, a block would spend more on
-// its barriers than on its loads.
+// Lanes for one output. A warp takes up to 16 groups a lane: below that, a block would spend more
+// on its barriers than on its loads.
 constexpr int inner_lanes(int64_t groups) {
   if (groups > 512) return kBlockThreads;
   int lanes = 1;
@@ -60,8 +61,8 @@ struct LoopDims {
 
 struct ReduceResult {
   char* data;
-  int16_t type;         // TypeIndex of the memory
-  int16_t result_type;  // of the result, which out= may hold in another dtype
+  int16_t type;                   // TypeIndex of the memory
+  int16_t result_type;            // of the result, which out= may hold in another dtype
   int64_t strides[kMaxLoopDims];  // along the kept dims, bytes
 };
 
@@ -85,8 +86,8 @@ struct ReduceArguments {
   int32_t columns;         // outer: column threads of a block
   int64_t column_blocks;   // outer: blocks along the fastest kept dim
   Divider column_divider;  // the same; short: blocks of a slab
-  char* partials;        // states of chunks, by output and chunk
-  uint32_t* tickets;     // chunks that are done, by output; 0 between launches
+  char* partials;          // states of chunks, by output and chunk
+  uint32_t* tickets;       // chunks that are done, by output; 0 between launches
   ReduceResult results[kMaxResults];
 };
 

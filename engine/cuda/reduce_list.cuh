@@ -13,7 +13,8 @@ template <class Op, class C>
 constexpr bool reduces() {
   bool found = false;
 #define ITERLAB_FIND(type, dtype, text) \
-  found = found || (Op::dtypes.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<C>);
+  found =                               \
+      found || (Op::dtypes.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<C>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;

@@ -46,8 +46,8 @@ __device__ __forceinline__ void store_result(const ReduceResult& result, char* d
 struct NoCount {};
 
 // Folds, moments, norms: a Formula of iterlab/reduce_formulas.h. C: the compute type that elements
-// are converted to. A lane collects in B, which is narrow where that is exact for as many elements as
-// a lane sees (65536 of 16 bits), and states are of T.
+// are converted to. A lane collects in B, which is narrow where that is exact for as many elements
+// as a lane sees (65536 of 16 bits), and states are of T.
 template <class Op, class Projection, class C>
 struct Reducer {
   using T = typename TypeOf<accumulate_dtype(Op::facts.accumulate, dtype_of<C>)>::Type;

@@ -7,12 +7,12 @@
 namespace iterlab::cuda {
 
 // Note [Tiles]
-// A tile is kEdge elements along loop dims 0 and 1. An operand with unit stride along dim 1 is read in
-// vectors along it, converted, and written to shared memory as [dim 1][dim 0]; the others are read in
-// vectors along dim 0 into registers meanwhile. After the barrier every thread has its groups along
-// dim 0. Rows of shared memory are an odd number of words apart, so that neither side meets worse than
-// a 2-way bank conflict: at 4 bytes an element that allows 1.8e12 elements a second on an H200, five
-// times what its memory delivers.
+// A tile is kEdge elements along loop dims 0 and 1. An operand with unit stride along dim 1 is read
+// in vectors along it, converted, and written to shared memory as [dim 1][dim 0]; the others are
+// read in vectors along dim 0 into registers meanwhile. After the barrier every thread has its
+// groups along dim 0. Rows of shared memory are an odd number of words apart, so that neither side
+// meets worse than a 2-way bank conflict: at 4 bytes an element that allows 1.8e12 elements a
+// second on an H200, five times what its memory delivers.
 template <class T>
 struct TileShape {
   static constexpr int kEdge = tile_edge(sizeof(T));
@@ -35,7 +35,7 @@ struct TilePlace {
   // What exists of the group in a tile of `lines` x `length` elements.
   __device__ __forceinline__ Extent extent(int64_t lines, int64_t length) const {
     const int64_t rest = line < lines ? length - first : 0;
-    return {0, rest < 0                       ? 0
+    return {0, rest < 0                      ? 0
                : rest < TileShape<T>::kWidth ? static_cast<int>(rest)
                                              : TileShape<T>::kWidth};
   }

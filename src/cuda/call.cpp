@@ -15,7 +15,8 @@ namespace {
 
 bool is_number(const at::Tensor& tensor) { return tensor.dim() == 0 && tensor.device().is_cpu(); }
 
-// The device of the call: every tensor must be there, but for 0-d CPU inputs, which travel by value.
+// The device of the call: every tensor must be there, but for 0-d CPU inputs, which travel by
+// value.
 at::Device device_of(const OpInfo& op, const iterlab::Arguments& arguments,
                      const at::Tensor* output) {
   const at::Tensor* first = output;

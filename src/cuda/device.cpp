@@ -10,8 +10,8 @@
 namespace iterlab::cuda {
 namespace {
 
-// Asked of the driver once for each device. (ATen keeps the same, behind headers that need all of the
-// CUDA toolkit.)
+// Asked of the driver once for each device. (ATen keeps the same, behind headers that need all of
+// the CUDA toolkit.)
 int multiprocessors(c10::DeviceIndex device) {
   static std::atomic<int> known[C10_COMPILE_TIME_MAX_GPUS];
   std::atomic<int>& count = known[device];

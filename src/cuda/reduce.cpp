@@ -17,9 +17,8 @@ void check_device(const OpInfo& op, const at::Tensor& tensor, at::Device device)
                       ", got one on " + tensor.device().str());
 }
 
-void describe(const OpInfo& op, const at::Tensor& input,
-              const iterlab::ReduceArguments& arguments, const GivenResults& given,
-              Operands& operands) {
+void describe(const OpInfo& op, const at::Tensor& input, const iterlab::ReduceArguments& arguments,
+              const GivenResults& given, Operands& operands) {
   operands.num_outputs = op.num_outputs;
   operands.num_inputs = 1;
   operands.dtype_argument = arguments.dtype.value_or(DType::Undefined);

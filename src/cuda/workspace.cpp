@@ -20,8 +20,8 @@ at::Tensor new_bytes(int64_t bytes, at::Device device) {
 at::Tensor new_tickets(int64_t count, const c10::cuda::CUDAStream& stream) {
   const int64_t bytes = count * static_cast<int64_t>(sizeof(uint32_t));
   at::Tensor tickets = new_bytes(bytes, stream.device());
-  C10_CUDA_CHECK(cudaMemsetAsync(tickets.mutable_data_ptr(), 0, static_cast<size_t>(bytes),
-                                 stream.stream()));
+  C10_CUDA_CHECK(
+      cudaMemsetAsync(tickets.mutable_data_ptr(), 0, static_cast<size_t>(bytes), stream.stream()));
   return tickets;
 }
 
@@ -41,8 +41,8 @@ Kept& kept_for(const c10::cuda::CUDAStream& stream) {
 
 // Note [Workspaces]
 // Launches on one stream follow each other, so that they share tickets and states. A captured graph
-// may be replayed on any stream, beside others: it gets memory of its own, from the graph's pool, and
-// a memset of the tickets.
+// may be replayed on any stream, beside others: it gets memory of its own, from the graph's pool,
+// and a memset of the tickets.
 Workspace current_workspace(int64_t tickets, int64_t state_bytes, at::Tensor (&keep)[2]) {
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
   if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
