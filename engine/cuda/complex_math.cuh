@@ -12,11 +12,11 @@ namespace c10 {
 namespace iterlab_detail {
 
 template <class T>
-ITERLAB_FN cuda::std::complex<T> theirs(const complex<T>& x) {
+ITERLAB_FN ::cuda::std::complex<T> theirs(const complex<T>& x) {
   return {x.real(), x.imag()};
 }
 template <class T>
-ITERLAB_FN complex<T> ours(const cuda::std::complex<T>& x) {
+ITERLAB_FN complex<T> ours(const ::cuda::std::complex<T>& x) {
   return {x.real(), x.imag()};
 }
 
@@ -25,7 +25,7 @@ ITERLAB_FN complex<T> ours(const cuda::std::complex<T>& x) {
 #define ITERLAB_COMPLEX(name)                                                \
   template <class T>                                                         \
   ITERLAB_FN complex<T> name(const complex<T>& x) {                          \
-    return iterlab_detail::ours(cuda::std::name(iterlab_detail::theirs(x))); \
+    return iterlab_detail::ours(::cuda::std::name(iterlab_detail::theirs(x))); \
   }
 ITERLAB_COMPLEX(exp)
 ITERLAB_COMPLEX(log)
@@ -48,7 +48,7 @@ ITERLAB_COMPLEX(atanh)
 template <class T>
 ITERLAB_FN complex<T> pow(const complex<T>& x, const complex<T>& exponent) {
   return iterlab_detail::ours(
-      cuda::std::pow(iterlab_detail::theirs(x), iterlab_detail::theirs(exponent)));
+      ::cuda::std::pow(iterlab_detail::theirs(x), iterlab_detail::theirs(exponent)));
 }
 
 // The two that libcu++ has not, with the formulas of c10/util/complex_math.h.

@@ -98,6 +98,8 @@ struct Functor {
   // Where a formula is long, its arithmetic outweighs the memory anyway, and it is a function: the
   // build of double and complex mathematics would be most of the whole otherwise.
   static constexpr bool kLong = Op::cost >= 20 || (Op::cost >= 2 && sizeof(T) >= 8);
+  // A kernel must have the registers of what it calls.
+  static constexpr int kResidentBlocks = kLong ? 1 : resident_blocks(sizeof(T));
   static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
   }
@@ -355,7 +357,7 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
 }
 
 template <class Op, class T, int V>
-__global__ void __launch_bounds__(kBlockThreads, resident_blocks(sizeof(T)))
+__global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kResidentBlocks)
     generic_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
   run_elements<Op, T, V>(args, std::make_index_sequence<Op::num_inputs>{});
 }

@@ -92,6 +92,7 @@ class Run {
       args.results[i].type = static_cast<int16_t>(type_index(plan_.output_dtypes[i]));
       args.results[i].result_type = static_cast<int16_t>(type_index(plan_.result_dtypes[i]));
     }
+    args.whole_rows = args.element_type < 0;
     args.lanes = 1;
     args.chunks = 1;
     args.chunk_divider = Divider(1);
@@ -135,6 +136,8 @@ class Run {
     int columns = 1;
     while (columns < kBlockThreads / lanes && columns < threads) columns *= 2;
     const int slots = kBlockThreads / (lanes * columns);
+    for (int d = 0; d < args.inside.ndim; ++d)
+      args.whole_rows = args.whole_rows && args.reduced_strides[d] % 16 == 0;
     args.lanes = static_cast<int16_t>(lanes);
     args.columns = columns;
     args.column_blocks = (threads + columns - 1) / columns;
@@ -152,6 +155,10 @@ class Run {
     const int64_t rows = args.reduced_size == 0 ? 0 : plan_.reduced / args.reduced_size;
     args.row_divider = Divider(std::max<int64_t>(per_row, 1));
     args.groups = per_row * rows;
+    args.whole_rows = args.whole_rows && args.reduced_strides[0] == args.size &&
+                      (rows == 1 || args.reduced_size % width_ == 0);
+    for (int d = 1; d < args.inside.ndim; ++d)
+      args.whole_rows = args.whole_rows && args.reduced_strides[d] % 16 == 0;
     if (args.groups > kMaxIndex) too_large();
     args.lanes = static_cast<int16_t>(inner_lanes(args.groups));
     args.chunk = chunk_groups(args.groups);

@@ -54,45 +54,69 @@ __device__ __noinline__ C round_through(C x, int type) {
   return load_element<C>(rounded, type);
 }
 
-// A group of elements on its way: V from `data`, of which [first, last) count.
-template <class C, int V>
-struct Elements {
-  static constexpr TypeMask kHot = hot_elements<C>;
-  RawGroup<kHot, V> raw;
-  const char* data;
-  int first, last;
-  bool fast;
+// Calls fn(S{}) with the stored type of the elements, if it is one of the usual; false if not.
+template <class C, class Fn>
+__device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
+  switch (type) {
+#define ITERLAB_CASE(S, name, text)                        \
+  case type_index(DType::name):                            \
+    if constexpr ((hot_elements<C> & types<S>) != 0) {     \
+      fn(S{});                                             \
+      return true;                                         \
+    }                                                      \
+    break;
+    ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
+#undef ITERLAB_CASE
+  }
+  return false;
+}
 
-  // V elements that are all there, at unit stride.
-  __device__ __forceinline__ void load(const ReduceArguments& args, const char* from, int begin) {
-    data = from;
-    first = begin;
-    last = V;
-    fast = true;
-    load_raw<kHot, V>(data, args.size, raw);
-  }
-  // Any others, later.
-  __device__ __forceinline__ void defer(const char* from, int count) {
-    data = from;
-    first = 0;
-    last = count;
-    fast = false;
-  }
-  static __device__ __forceinline__ bool can_load(const ReduceArguments& args, int64_t stride) {
-    return is_hot<kHot>(args.type) && stride == args.size && args.element_type < 0 &&
-           fills_words(V, args.size);
-  }
-  __device__ __forceinline__ void finish(const ReduceArguments& args, int64_t stride,
-                                         C (&group)[V]) {
-    if (fast) return convert_raw<kHot, C, V>(raw, args.type, group);
-    const Group<C, V> each = load_each<C, V>(data, stride, args.type, first, last);
+// V elements stored as S, at a boundary of their accesses.
+template <class S, int V>
+struct WholeGroup {
+  static constexpr int kBytes = V * static_cast<int>(sizeof(S)), kStep = access_bytes(kBytes);
+  uint32_t word[kBytes / 4];
+
+  __device__ __forceinline__ void load(const char* data) {
 #pragma unroll
-    for (int j = 0; j < V; ++j) {
-      group[j] = each.lane[j];
-      if (args.element_type >= 0) group[j] = round_through(group[j], args.element_type);
-    }
+    for (int i = 0; i < kBytes; i += kStep) load_aligned<kStep>(data + i, word + i / 4);
+  }
+  template <class C>
+  __device__ __forceinline__ void convert_to(C (&group)[V]) const {
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      group[j] = convert_bytes<C, S>(reinterpret_cast<const char*>(word) + j * sizeof(S));
   }
 };
+
+// Groups of so many bytes that a thread loads before it uses the first: 128 bytes, so that 512
+// threads of an SM have 64 KiB in flight.
+constexpr int groups_in_flight(size_t bytes) { return bytes >= 32 ? 4 : 8; }
+
+// Whether groups that start at `data`, and every `stride` bytes from there, can be taken by
+// WholeGroup.
+__device__ __forceinline__ bool is_aligned(const char* data) {
+  return (reinterpret_cast<uintptr_t>(data) & 15) == 0;
+}
+
+// Any other group: V elements from `data`, `stride` apart, of which [first, last) exist.
+template <class C, int V>
+__device__ __forceinline__ void load_any(const ReduceArguments& args, const char* data,
+                                         int64_t stride, int first, int last, C (&group)[V]) {
+  constexpr TypeMask kHot = hot_elements<C>;
+  if (first == 0 && last == V && stride == args.size && args.element_type < 0 &&
+      is_hot<kHot>(args.type) && fills_words(V, args.size)) {
+    RawGroup<kHot, V> raw;
+    load_raw<kHot, V>(data, args.size, raw);
+    return convert_raw<kHot, C, V>(raw, args.type, group);
+  }
+  const Group<C, V> each = load_each<C, V>(data, stride, args.type, first, last);
+#pragma unroll
+  for (int j = 0; j < V; ++j) {
+    group[j] = each.lane[j];
+    if (args.element_type >= 0) group[j] = round_through(group[j], args.element_type);
+  }
+}
 
 // What one thread collects of one output: V lanes, or, where counts matter, one state that groups
 // join as collections of their own (Chan's formula needs the counts, and groups at the ends of rows
@@ -151,52 +175,70 @@ template <class R, class C, int V>
 __device__ __forceinline__ typename R::State collect_groups(const ReduceArguments& args,
                                                             const char* input, int64_t begin,
                                                             int64_t end, int lane) {
-  constexpr int U = 4;  // groups in flight: 64 to 128 bytes a thread
   const int64_t n = args.reduced_size, stride = args.reduced_strides[0];
-  const bool can_load = Elements<C, V>::can_load(args, stride);
-  const auto place = [&](int64_t group, int64_t& row, int64_t& column) {
-    row = args.row_divider.divide(static_cast<uint32_t>(group));
-    column = (group - row * args.row_divider.divisor) * V;
+  const auto lanes = static_cast<int64_t>(args.lanes);
+  const auto row_of = [&](int64_t group) {
+    return static_cast<int64_t>(args.row_divider.divide(static_cast<uint32_t>(group)));
   };
-  int64_t first_row, first_column;
-  place(begin, first_row, first_column);
-  const int64_t base = first_row * n + first_column;  // element number where the chunk begins
+  const auto column_of = [&](int64_t group, int64_t row) {
+    return (group - row * args.row_divider.divisor) * V;
+  };
+  const auto row_data = [&](int64_t row) {
+    int64_t offset[1] = {0};
+    add_dims(args.inside, 1, static_cast<uint32_t>(row), {args.reduced_strides}, offset);
+    return input + offset[0];
+  };
+  const int64_t first_row = row_of(begin);
+  const int64_t base = first_row * n + column_of(begin, first_row);  // element number of the chunk
   Collector<R, C, V> collector;
-  for (int64_t group = begin + lane; group < end; group += U * args.lanes) {
-    Elements<C, V> elements[U];
-    uint32_t at[U];
+  int64_t group = begin + lane;
+  // Whole groups at boundaries. A short one at the end of the only row is left over.
+  if (args.whole_rows && is_aligned(input)) {
+    const int64_t whole = n % V == 0 ? end : min(end, args.groups - 1);
+    with_stored_type<C>(args.type, [&](auto stored) {
+      using S = decltype(stored);
+      constexpr int U = groups_in_flight(V * sizeof(S));
+      for (; group < whole; group += U * lanes) {
+        WholeGroup<S, V> incoming[U];
+        uint32_t at[U];
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      if (group + u * args.lanes >= end) break;
-      int64_t row, column;
-      place(group + u * args.lanes, row, column);
-      int64_t offset[1] = {0};
-      add_dims(args.inside, 1, static_cast<uint32_t>(row), {args.reduced_strides}, offset);
-      const char* const data = input + offset[0];
-      // The last group of a row is moved back so that it is whole: what it has in common with the
-      // one before does not count.
-      const int64_t start = can_load && n >= V && column + V > n ? n - V : column;
-      at[u] = static_cast<uint32_t>(row * n + start - base);
-      if (can_load && start + V <= n) {
-        elements[u].load(args, data + start * stride, static_cast<int>(column - start));
-      } else {
-        elements[u].defer(data + start * stride, n - column < V ? static_cast<int>(n - column) : V);
+        for (int u = 0; u < U; ++u) {
+          const int64_t g = group + u * lanes;
+          if (g >= whole) break;
+          const int64_t row = row_of(g), column = column_of(g, row);
+          at[u] = static_cast<uint32_t>(row * n + column - base);
+          incoming[u].load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+          if (group + u * lanes >= whole) break;
+          C values[V];
+          incoming[u].convert_to(values);
+          collector.add(values, 0, V, at[u], args.number);
+        }
       }
-    }
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-      if (group + u * args.lanes >= end) break;
-      C values[V];
-      elements[u].finish(args, stride, values);
-      collector.add(values, elements[u].first, elements[u].last, at[u], args.number);
-    }
+      // Rounds of U may have passed the group that is left.
+      while (group >= whole + lanes) group -= lanes;
+    });
+  }
+  for (; group < end; group += lanes) {
+    const int64_t row = row_of(group), column = column_of(group, row);
+    // The last group of a row is moved back so that it is whole: what it has in common with the one
+    // before does not count.
+    const bool moves = stride == args.size && n >= V && column + V > n;
+    const int64_t start = moves ? n - V : column;
+    const int last = start + V <= n ? V : static_cast<int>(n - start);
+    C values[V];
+    load_any<C, V>(args, row_data(row) + start * stride, stride, 0, last, values);
+    collector.add(values, static_cast<int>(column - start), last,
+                  static_cast<uint32_t>(row * n + start - base), args.number);
   }
   return collector.finish(base);
 }
 
 // inner: the fastest dim is reduced. `args.lanes` threads for an output, or a block for a chunk.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, 2)
     reduce_inner_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
@@ -268,43 +310,50 @@ template <class R, class C, int V>
 __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const char* input,
                                              int64_t begin, int64_t end, int lane, int valid,
                                              typename R::State (&states)[V]) {
-  constexpr int U = V * sizeof(C) > 16 ? 4 : 8;
-  const int64_t stride = args.kept_strides[0];
-  const bool can_load = Elements<C, V>::can_load(args, stride) && valid == V;
+  const auto lanes = static_cast<int64_t>(args.lanes);
+  const auto row_data = [&](int64_t row) {
+    if (args.inside.ndim <= 1) return input + row * args.reduced_strides[0];
+    int64_t offset[1] = {0};
+    add_dims(args.inside, 0, static_cast<uint32_t>(row), {args.reduced_strides}, offset);
+    return input + offset[0];
+  };
   typename R::Lane_ sums[V];
 #pragma unroll
   for (int j = 0; j < V; ++j) R::start(sums[j]);
   int64_t count = 0;
-  for (int64_t row = begin + lane; row < end; row += U * args.lanes) {
-    Elements<C, V> elements[U];
+  const auto add = [&](const C(&values)[V], int64_t row) {
+    ++count;
+    const double nth = R::kCounts ? 1.0 / static_cast<double>(count) : 0;
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      const int64_t r = row + u * args.lanes;
-      if (r >= end) break;
-      int64_t offset[1] = {0};
-      if (args.inside.ndim <= 1) {
-        offset[0] = r * args.reduced_strides[0];
-      } else {
-        add_dims(args.inside, 0, static_cast<uint32_t>(r), {args.reduced_strides}, offset);
+    for (int j = 0; j < V; ++j)
+      R::add(sums[j], values[j], static_cast<uint32_t>(row - begin), nth, args.number);
+  };
+  int64_t row = begin + lane;
+  if (args.whole_rows && is_aligned(input) && valid == V) {
+    with_stored_type<C>(args.type, [&](auto stored) {
+      using S = decltype(stored);
+      constexpr int U = groups_in_flight(V * sizeof(S));
+      for (; row < end; row += U * lanes) {
+        WholeGroup<S, V> incoming[U];
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+          if (row + u * lanes >= end) break;
+          incoming[u].load(row_data(row + u * lanes));
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+          if (row + u * lanes >= end) break;
+          C values[V];
+          incoming[u].convert_to(values);
+          add(values, row + u * lanes);
+        }
       }
-      if (can_load) {
-        elements[u].load(args, input + offset[0], 0);
-      } else {
-        elements[u].defer(input + offset[0], valid);
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-      const int64_t r = row + u * args.lanes;
-      if (r >= end) break;
-      C values[V];
-      elements[u].finish(args, stride, values);
-      ++count;
-      const double nth = R::kCounts ? 1.0 / static_cast<double>(count) : 0;
-#pragma unroll
-      for (int j = 0; j < V; ++j)
-        R::add(sums[j], values[j], static_cast<uint32_t>(r - begin), nth, args.number);
-    }
+    });
+  }
+  for (; row < end; row += lanes) {
+    C values[V];
+    load_any<C, V>(args, row_data(row), args.kept_strides[0], 0, valid, values);
+    add(values, row);
   }
 #pragma unroll
   for (int j = 0; j < V; ++j) states[j] = R::state_of(sums[j], begin, count);
@@ -313,7 +362,7 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
 // outer: the fastest dim is kept. A thread has V columns, `args.columns` threads are side by side,
 // `args.lanes` rows of them share the rows of a chunk, and a block has several such slots.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, 2)
     reduce_outer_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
@@ -398,10 +447,9 @@ __device__ __forceinline__ int padded(int element) { return element + element / 
 // short: few elements for each output, one after the other in memory. The block brings a slab of
 // them to shared memory in vectors; then each thread has outputs of its own.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, 2)
     reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
-  constexpr int U = 4;
   extern __shared__ char shared_bytes[];
   C* const shared = reinterpret_cast<C*>(shared_bytes);
   const auto reduced = static_cast<int>(args.reduced);
@@ -415,34 +463,43 @@ __global__ void __launch_bounds__(kBlockThreads)
   place.move(args, first);
   const char* const input = args.input + place.input;
   const int elements = outputs * reduced;
-  const bool can_load = Elements<C, V>::can_load(args, args.size) && elements >= V;
-  for (int group = static_cast<int>(threadIdx.x) * V; group < elements;
-       group += U * kBlockThreads * V) {
-    Elements<C, V> incoming[U];
-    int start[U];
+  const auto place_group = [&](const C(&values)[V], int start, int count) {
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      const int column = group + u * kBlockThreads * V;
-      if (column >= elements) break;
-      // The last group is moved back; what it writes twice is the same.
-      start[u] = can_load ? min(column, elements - V) : column;
-      if (can_load) {
-        incoming[u].load(args, input + static_cast<int64_t>(start[u]) * args.size, 0);
-      } else {
-        incoming[u].defer(input + static_cast<int64_t>(column) * args.size,
-                          min(V, elements - column));
-      }
+    for (int j = 0; j < V; ++j) {
+      if (j < count) shared[padded(start + j)] = values[j];
     }
+  };
+  constexpr int kStep = kBlockThreads * V;
+  int start = static_cast<int>(threadIdx.x) * V;
+  if (args.whole_rows && is_aligned(input)) {
+    with_stored_type<C>(args.type, [&](auto stored) {
+      using S = decltype(stored);
+      constexpr int U = groups_in_flight(V * sizeof(S));
+      for (; start + V <= elements; start += U * kStep) {
+        WholeGroup<S, V> incoming[U];
 #pragma unroll
-    for (int u = 0; u < U; ++u) {
-      if (group + u * kBlockThreads * V >= elements) break;
-      C values[V];
-      incoming[u].finish(args, args.size, values);
+        for (int u = 0; u < U; ++u) {
+          if (start + u * kStep + V > elements) break;
+          incoming[u].load(input + static_cast<int64_t>(start + u * kStep) * sizeof(S));
+        }
 #pragma unroll
-      for (int j = 0; j < V; ++j) {
-        if (j < incoming[u].last) shared[padded(start[u] + j)] = values[j];
+        for (int u = 0; u < U; ++u) {
+          if (start + u * kStep + V > elements) break;
+          C values[V];
+          incoming[u].convert_to(values);
+          place_group(values, start + u * kStep, V);
+        }
       }
-    }
+      // Back to the first group that was not whole.
+      while (start - kStep + V > elements) start -= kStep;
+    });
+  }
+  for (; start < elements; start += kStep) {
+    const int count = min(V, elements - start);
+    C values[V];
+    load_any<C, V>(args, input + static_cast<int64_t>(start) * args.size, args.size, 0, count,
+                   values);
+    place_group(values, start, count);
   }
   __syncthreads();
   for (int output = static_cast<int>(threadIdx.x); output < outputs; output += kBlockThreads) {

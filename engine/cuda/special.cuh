@@ -10,19 +10,19 @@ namespace iterlab::special {
 
 // erfinv, erfcx and the quantile of the normal distribution are CUDA's own.
 template <class T>
-__host__ __device__ __noinline__ T erfinv(T x) {
+__host__ __device__ T erfinv(T x) {
   return ::erfinv(x);
 }
 template <class T>
-__host__ __device__ __noinline__ T erfcx(T x) {
+__host__ __device__ T erfcx(T x) {
   return ::erfcx(x);
 }
 template <class T>
-__host__ __device__ __noinline__ T ndtri(T x) {
+__host__ __device__ T ndtri(T x) {
   return ::normcdfinv(x);
 }
 template <class T>
-__host__ __device__ __noinline__ T log_ndtr(T x) {
+__host__ __device__ T log_ndtr(T x) {
   const T t = x * T(0.70710678118654752440);
   return x < T(-1) ? std::log(::erfcx(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
 }
@@ -36,7 +36,7 @@ __host__ __device__ __noinline__ T log_ndtr(T x) {
 inline constexpr double kPi = 3.14159265358979323846;
 
 template <class T>
-__host__ __device__ __noinline__ T digamma(T x) {
+__host__ __device__ T digamma(T x) {
   if (x == T(0)) return std::copysign(std::numeric_limits<T>::infinity(), -x);
   T result = 0;
   if (x < T(0)) {  // reflection; the fraction is taken first, where pi * x would lose it
@@ -64,7 +64,7 @@ __host__ __device__ __noinline__ T digamma(T x) {
 }
 
 template <class T>
-__host__ __device__ __noinline__ T trigamma(T x) {
+__host__ __device__ T trigamma(T x) {
   T sign = 1, result = 0;
   if (x < T(0.5)) {
     sign = -1;
@@ -152,27 +152,27 @@ __host__ __device__ inline T scaled_i1(T x) {
 }
 
 template <class T>
-__host__ __device__ __noinline__ T i0e(T x) {
+__host__ __device__ T i0e(T x) {
   return scaled_i0(std::fabs(x));
 }
 template <class T>
-__host__ __device__ __noinline__ T i0(T x) {
+__host__ __device__ T i0(T x) {
   return std::exp(std::fabs(x)) * scaled_i0(std::fabs(x));
 }
 template <class T>
-__host__ __device__ __noinline__ T i1e(T x) {
+__host__ __device__ T i1e(T x) {
   const T magnitude = scaled_i1(std::fabs(x));
   return x < T(0) ? -magnitude : magnitude;
 }
 template <class T>
-__host__ __device__ __noinline__ T i1(T x) {
+__host__ __device__ T i1(T x) {
   const T magnitude = std::exp(std::fabs(x)) * scaled_i1(std::fabs(x));
   return x < T(0) ? -magnitude : magnitude;
 }
 
 // The Hurwitz zeta function: the sum of (k + q)^-x, by Euler and Maclaurin.
 template <class T>
-__host__ __device__ __noinline__ T zeta(T x, T q) {
+__host__ __device__ T zeta(T x, T q) {
   constexpr double kDivisors[] = {12.0,
                                   -720.0,
                                   30240.0,
@@ -218,7 +218,7 @@ __host__ __device__ __noinline__ T zeta(T x, T q) {
 }
 
 template <class T>
-__host__ __device__ __noinline__ T polygamma(T x, int n) {
+__host__ __device__ T polygamma(T x, int n) {
   return (n % 2 != 0 ? T(1) : T(-1)) * std::exp(std::lgamma(static_cast<T>(n) + T(1))) *
          zeta(static_cast<T>(n + 1), x);
 }

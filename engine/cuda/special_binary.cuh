@@ -394,7 +394,7 @@ __host__ __device__ inline bool igamma_edge(T a, T x, T& value) {
 }
 
 template <class T>
-__host__ __device__ __noinline__ T igammac(T a, T x) {
+__host__ __device__ T igammac(T a, T x) {
 #if defined(__CUDA_ARCH__)
   T edge;
   if (igamma_edge(a, x, edge)) return T(1) - edge;
@@ -408,7 +408,7 @@ __host__ __device__ __noinline__ T igammac(T a, T x) {
 }
 
 template <class T>
-__host__ __device__ __noinline__ T igamma(T a, T x) {
+__host__ __device__ T igamma(T a, T x) {
 #if defined(__CUDA_ARCH__)
   T edge;
   if (igamma_edge(a, x, edge)) return edge;
@@ -422,7 +422,7 @@ __host__ __device__ __noinline__ T igamma(T a, T x) {
 
 // The operands in the order of their real parts, as ATen/native/cpu/LogAddExp.h does it.
 template <class T>
-__host__ __device__ __noinline__ T logaddexp(T x, T y) {
+__host__ __device__ T logaddexp(T x, T y) {
   using Real = typename T::value_type;
   const auto is_nan = [](const T& z) { return z.real() != z.real() || z.imag() != z.imag(); };
   const Real nan = std::numeric_limits<Real>::quiet_NaN();

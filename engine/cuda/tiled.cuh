@@ -155,7 +155,7 @@ __device__ __forceinline__ void run_tile(const NestedArguments<Functor<Op, T>::k
 }
 
 template <class Op, class T, int V>
-__global__ void __launch_bounds__(kBlockThreads, resident_blocks(sizeof(T)))
+__global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kResidentBlocks)
     tiled_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
   run_tile<Op, T>(args, std::make_index_sequence<Op::num_inputs>{});
 }
