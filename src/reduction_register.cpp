@@ -1,5 +1,6 @@
-// Registers every reduction of the table: schemas, CPU, Meta, Autograd and ADInplaceOrView.
+// Registers every reduction of the table: schemas, CPU, CUDA, Meta, Autograd and ADInplaceOrView.
 #include "engine/op_table.h"
+#include "src/cuda_backend.h"
 #include "src/reduction_kernels.h"
 #include "src/reduction_schema.h"
 #include "src/transforms.h"
@@ -54,11 +55,13 @@ void register_signature(torch::Library& library, const OpInfo& op) {
   using Out = typename Sig::Out;
   const Overload functional(library, op, false);
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::CPU, &reduce_cpu);
+  functional.implement<typename Sig::Compute, Functional>(DispatchKey::CUDA, &reduce_cuda);
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::Meta, &reduce_meta);
   functional.implement<typename Sig::Autograd, Functional>(DispatchKey::Autograd,
                                                            functional.name());
   const Overload out(library, op, true);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::CPU, &reduce_cpu);
+  out.implement<typename Sig::ComputeOut, Out>(DispatchKey::CUDA, &reduce_cuda);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::Meta, &reduce_meta);
   out.implement<typename Sig::AutogradOut, Out>(DispatchKey::Autograd, out.name());
   out.implement<typename Sig::BumpVersionOut, Out>(DispatchKey::ADInplaceOrView, out.name());

@@ -1,6 +1,7 @@
-// Registers every operator of the table: schemas, CPU, Meta, Autograd and ADInplaceOrView.
+// Registers every operator of the table: schemas, CPU, CUDA, Meta, Autograd and ADInplaceOrView.
 #include "engine/op_table.h"
 #include "iterlab/ops.h"
+#include "src/cuda_backend.h"
 #include "src/kernels.h"
 #include "src/transforms.h"
 
@@ -61,6 +62,8 @@ void register_functional(torch::Library& library, const OpInfo& op, uint32_t sca
                          Call cpu, Call meta) {
   const Overload overload(library, op, Variant::Functional, scalar_inputs);
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CPU, cpu);
+  overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CUDA,
+                                                                      &call_cuda);
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::Meta, meta);
   overload.implement<typename Sig::Autograd, typename Sig::Functional>(DispatchKey::Autograd,
                                                                        overload.name());
@@ -71,6 +74,7 @@ void register_out(torch::Library& library, const OpInfo& op, uint32_t scalar_inp
                   Call meta) {
   const Overload overload(library, op, Variant::Out, scalar_inputs);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CPU, cpu);
+  overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::Meta, meta);
   overload.implement<typename Sig::AutogradOut, typename Sig::Out>(DispatchKey::Autograd,
                                                                    overload.name());
@@ -82,6 +86,7 @@ template <class Sig>
 void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs) {
   const Overload overload(library, op, Variant::Inplace, scalar_inputs);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CPU, &call_cpu);
+  overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::Meta, &call_meta);
   overload.implement<typename Sig::Autograd, typename Sig::Inplace>(DispatchKey::Autograd,
                                                                     overload.name());

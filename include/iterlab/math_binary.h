@@ -22,13 +22,13 @@ class ZeroDivision : public std::domain_error {
 // (on the CPU with ATen/native/Math.h).
 namespace special {
 template <class T>
-T zeta(T x, T q);
+ITERLAB_DECLARED T zeta(T x, T q);
 template <class T>
-T igamma(T a, T x);
+ITERLAB_DECLARED T igamma(T a, T x);
 template <class T>
-T igammac(T a, T x);
+ITERLAB_DECLARED T igammac(T a, T x);
 template <class T>  // complex
-T logaddexp(T x, T y);
+ITERLAB_DECLARED T logaddexp(T x, T y);
 }  // namespace special
 
 namespace math {

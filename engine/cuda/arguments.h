@@ -1,0 +1,128 @@
+// What a launch of an elementwise kernel takes, by value: plain structs that host and device share.
+#pragma once
+
+#include "iterlab/config.h"
+#include "iterlab/dtype.h"
+
+#include <cstdint>
+
+namespace iterlab::cuda {
+
+// Loop dims of one launch. Calls with more (after coalescing) become several launches over the
+// outer dims; each then has at least 2^16 elements, and three operands take 800 bytes of the 4 KiB
+// that a launch may carry.
+inline constexpr int kMaxLoopDims = 16;
+
+// Note [Division by multiplication]
+// Indices are taken apart by dividing by sizes that are known at the launch. A division by an
+// invariant d below 2^31 of n below 2^31 is (mulhi(n, m) + n) >> s (Granlund, Montgomery 1994,
+// figure 4.1), 3 instructions where the hardware's own sequence takes about 20.
+struct Divider {
+  uint32_t divisor, multiplier, shift;
+
+  Divider() = default;
+  explicit Divider(int64_t d) : divisor(static_cast<uint32_t>(d)), shift(0) {
+    while ((uint64_t{1} << shift) < divisor) ++shift;
+    const uint64_t one = 1;
+    multiplier = static_cast<uint32_t>(((one << 32) * ((one << shift) - divisor)) / divisor + 1);
+  }
+
+#if defined(__CUDACC__)
+  __device__ uint32_t divide(uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
+#endif
+};
+
+// How a kernel gets at one operand's elements along the innermost dim.
+enum class Access : int32_t {
+  vectors,  // unit stride
+  one,      // one element for all of the innermost dim
+  value,    // a number that came with the launch, already of the compute type
+  strided,  // another stride
+  shared,   // tiled: unit stride along the second dim, through shared memory
+};
+
+// A value of any compute type.
+struct alignas(16) Slot {
+  char bytes[16];
+};
+
+struct FlatOperand {
+  char* data = nullptr;
+  int16_t type = 0;  // TypeIndex
+  int16_t size = 0;  // bytes of an element
+  Access access = Access::vectors;
+  Slot value;  // of Access::value
+};
+
+struct NestedOperand : FlatOperand {
+  int64_t strides[kMaxLoopDims];  // bytes, fastest dim first
+};
+
+// Parameters of the functor: numbers in the compute type, integers as int64_t.
+struct Parameters {
+  Slot slots[kMaxParameters + 1];  // the last may be an operator's Extra
+  uint32_t given = 0;              // bit i: parameter i is not None
+};
+
+// Note [Slabs]
+// The generic kernel takes indices apart in 32 bits, and adds up offsets in 32 bits. So its grid
+// has slabs along y: the first dims, as many as keep the elements below 2^30 and every operand's
+// span below 2^31 bytes, the last of them cut into chunks where need be. A block's slab is the same
+// for its threads, and its base is 64 bits wide.
+
+// vectorized: one run of elements.
+struct FlatHead {
+  Parameters parameters;
+  int64_t numel = 0;
+  int64_t head = 0;  // elements by which the first vector starts before element 0
+};
+
+// The other paths. Dim 0 is the innermost; every index of a launch is below 2^31.
+struct NestedHead {
+  Parameters parameters;
+  int32_t ndim = 0;
+  int32_t align =
+      1;             // strided: elements of the output to a 16-byte boundary, where rows may differ
+  int64_t sizes[2];  // of dims 0 and 1
+  int64_t units = 0;     // strided: groups; tiled: tiles
+  Divider row_divider;   // strided: groups of a row; tiled: tiles along dim 0
+  Divider slab_divider;  // tiled: tiles along dim 1
+  // generic: Note [Slabs]
+  int32_t inner_dims = 0;
+  int64_t chunk_size = 0, chunk_numel = 0, slab_numel = 0;
+  Divider chunk_divider;
+  Divider dividers[kMaxLoopDims];
+};
+
+// Operands come last, so that a kernel with N of them reads a prefix of what the host fills.
+template <class Head, class Operand, int N>
+struct Arguments : Head {
+  Operand operands[N];
+};
+template <int N>
+using FlatArguments = Arguments<FlatHead, FlatOperand, N>;
+template <int N>
+using NestedArguments = Arguments<NestedHead, NestedOperand, N>;
+
+// Threads of a block, at most.
+inline constexpr int kBlockThreads = 256;
+
+// Elements of one thread, by the size of the compute type: 16 to 32 bytes of each operand, so that
+// an SM has 64 KiB and more in flight. One group a thread: with four, a prototype fell from 1.00 to
+// 0.73 of the copy rate on an H200 (DESIGN, idea 2).
+constexpr int group_width(int size) { return size == 1 ? 16 : size <= 4 ? 8 : size == 8 ? 4 : 2; }
+
+// The same for the generic kernel: offsets are 64 bits for each element and operand.
+constexpr int generic_width(int inputs) { return inputs <= 2 ? 8 : 4; }
+
+// Blocks that an SM shall hold of the generic and tiled kernels: without a bound the compiler takes
+// 128 registers a thread for all the addresses at once, which leaves 2 blocks.
+constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
+
+// The edge of a square tile in elements of the compute type.
+constexpr int tile_edge(int size) { return size <= 4 ? 64 : 32; }
+// Elements from one row of a tile to the next: an odd number of words more than the edge.
+constexpr int tile_pitch(int size) { return tile_edge(size) + (size >= 4 ? 1 : 4 / size); }
+constexpr int tile_bytes(int size) { return tile_edge(size) * tile_pitch(size) * size; }
+
+}  // namespace iterlab::cuda

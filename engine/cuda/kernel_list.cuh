@@ -1,0 +1,62 @@
+// From a list of operators to a table of their kernels.
+#pragma once
+
+#include "engine/cuda/tiled.cuh"
+
+namespace iterlab::cuda {
+
+// Whether some dtype of the operator is computed in T. An operator that moves bits computes each
+// dtype in its compute type where operands differ, and on unsigned numbers of its width where not.
+template <class Op, class T>
+constexpr bool computes_in() {
+  bool found = Op::moves_bits;
+#define ITERLAB_FIND(type, dtype, text)                                         \
+  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
+                    compute_dtype(DType::dtype) == dtype_of<T>);
+  ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
+#undef ITERLAB_FIND
+  return found;
+}
+
+// Types of which calls are too few to compile all four kernels for.
+template <class T>
+inline constexpr bool is_rare =
+    std::is_same_v<T, uint16_t> || std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>;
+
+// Likewise long formulas of complex numbers, which the generic kernel slows down little.
+template <class Op, class T>
+inline constexpr bool has_all_paths =
+    Op::moves_bits || !(is_rare<T> || (is_complex_v<T> && Op::cost >= 2));
+
+template <class Op, class T>
+ElementwiseKernels kernels_of_type() {
+  if constexpr (computes_in<Op, T>()) {
+    constexpr int V = group_width(sizeof(T));
+    const void* strided = nullptr;
+    const void* tiled = nullptr;
+    if constexpr (has_all_paths<Op, T>) {
+      strided = reinterpret_cast<const void*>(&strided_kernel<Op, T, V>);
+      tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, V>);
+    }
+    return {{reinterpret_cast<const void*>(&vectorized_kernel<Op, T, V>), strided, tiled,
+             reinterpret_cast<const void*>(&generic_kernel<Op, T, generic_width(Op::num_inputs)>)}};
+  } else {
+    return {};
+  }
+}
+
+template <class Op>
+OpKernels kernels_of() {
+#define ITERLAB_ENTRY(type, dtype, text) kernels_of_type<Op, type>(),
+  return {{ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_ENTRY)}};
+#undef ITERLAB_ENTRY
+}
+
+// Appends the kernels of a list of operators to `next`, in the list's order.
+template <class... Ops>
+void append_kernels(OpList<Ops...>, const OpKernels**& next) {
+  static const OpKernels kernels[] = {kernels_of<Ops>()...};
+  for (const OpKernels& one : kernels) *next++ = &one;
+}
+
+}  // namespace iterlab::cuda
