@@ -176,7 +176,6 @@ void make_reduce_plan(const Operands& operands, const ReduceRequest& request, co
   const Operand& input = operands.input(0);
   make_reduce_shape_plan(operands, request, op, plan);
   plan.number = request.number;
-  if (op.reduction.variant != nullptr) plan.variant = op.reduction.variant(request.number);
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto k = static_cast<size_t>(i);
     const bool given = operands.output(i).output_kind == OutputKind::Given;

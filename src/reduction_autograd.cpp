@@ -92,8 +92,11 @@ void ReductionGrad::record(const ReduceResults& results) {
   for (const Tensor& result : results) {
     if (is_differentiable(result)) differentiable.push_back(result);
   }
-  if (differentiable.empty()) return;
-  ag::set_history(differentiable, node_);
+  if (!differentiable.empty()) ag::set_history(differentiable, node_);
+}
+
+void ReductionGrad::save(const ReduceResults& results) {
+  if (!node_ || !ag::compute_requires_grad(input_)) return;
   for (size_t i = 0; i < kMaxResults; ++i) {
     if ((derivative_->saves_results >> i & 1u) != 0)
       node_->results[i] =

@@ -14,18 +14,21 @@ class ReductionGrad {
                 const ReduceArguments& arguments);
   ~ReductionGrad();
 
-  // `of_tangent` applies the operator to a tangent.
+  // `of_tangent` applies the operator to a tangent. Results are saved last, with their tangents: a
+  // gradient has a tangent of its own through them (forward over reverse).
   template <class Call>
   void finish(const ReduceResults& results, const Call& of_tangent) {
     record(results);
     if (tangent_.defined())
       set_tangents(results, derivative_->linear ? of_tangent(tangent_) : tangents_of(results));
+    save(results);
   }
 
   struct Node;
 
  private:
   void record(const ReduceResults& results);
+  void save(const ReduceResults& results);
   ReduceResults tangents_of(const ReduceResults& results) const;
   void set_tangents(const ReduceResults& results, const ReduceResults& tangents) const;
 

@@ -3,25 +3,22 @@
 
 #include "engine/cpu/kernel_table.h"
 
-#include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace iterlab::cpu {
 
-// A row holds the states of a strip of outputs: at most this many bytes.
-inline constexpr int64_t kRowBytes = 4096;
+inline constexpr int kMaxLevels = 48;  // 2^48 pushes
 
-// Combines rows pairwise, as a binary counter carries: the row of a level stands for 2^level
-// pushes. `kLevels`: enough for 2^kLevels pushes.
-template <int kLevels>
+// Combines rows of states pairwise, as a binary counter carries: the row of a level stands for
+// 2^level pushes. Its memory is the caller's, so that it is allocated once for many strips.
 class Cascade {
  public:
-  Cascade(const ReduceTypeKernels& kernels, int64_t columns)
+  Cascade(const ReduceTypeKernels& kernels, int64_t columns, std::vector<char>& rows)
       : kernels_(kernels),
-        bytes_(static_cast<size_t>(columns *
-                                   (kernels.component_bytes[0] +
-                                    (kernels.components > 1 ? kernels.component_bytes[1] : 0)))),
-        columns_(columns) {}
+        bytes_(static_cast<size_t>(columns * state_bytes(kernels))),
+        columns_(columns),
+        rows_(rows) {}
 
   // `row` stands for `elements` of each output, after those that were pushed before.
   void push(char* row, int64_t elements) {
@@ -39,7 +36,7 @@ class Cascade {
   // The combination of all rows; at least one was pushed.
   void finish(char* row) {
     int64_t elements = 0;
-    for (int level = 0; level < kLevels; ++level) {
+    for (int level = 0; pushed_ >> level != 0; ++level) {
       if ((pushed_ >> level & 1) == 0) continue;
       if (elements != 0) kernels_.combine(at(level), row, columns_, elements_[level], elements);
       std::memcpy(row, at(level), bytes_);
@@ -48,14 +45,18 @@ class Cascade {
   }
 
  private:
-  char* at(int level) { return rows_ + static_cast<size_t>(level) * bytes_; }
+  char* at(int level) {
+    const size_t end = static_cast<size_t>(level + 1) * bytes_;
+    if (rows_.size() < end) rows_.resize(end);
+    return rows_.data() + end - bytes_;
+  }
 
   const ReduceTypeKernels& kernels_;
   size_t bytes_;
   int64_t columns_;
+  std::vector<char>& rows_;
   int64_t pushed_ = 0;
-  int64_t elements_[kLevels];
-  alignas(64) char rows_[kLevels * kRowBytes];
+  int64_t elements_[kMaxLevels];
 };
 
 }  // namespace iterlab::cpu

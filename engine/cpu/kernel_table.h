@@ -69,14 +69,22 @@ struct ReduceTypeKernels {
   void (*start)(char* lanes, int64_t used, int64_t columns);
   void (*rows)(const char* data, int64_t row_stride, int64_t first, int64_t count, int64_t columns,
                double number, char* lanes);
+  // `count` <= lanes rows at once, without lanes to start or fold; null where there is one lane.
+  void (*few_rows)(const char* data, int64_t row_stride, int64_t count, int64_t columns,
+                   double number, char* row);
   // The lanes of a block of `count` elements into one row.
   void (*fold)(char* lanes, int64_t count, int64_t columns, char* row);
   // `other` stands for `other_count` elements after the `count` of `row`.
   void (*combine)(char* row, const char* other, int64_t columns, int64_t count,
                   int64_t other_count);
+  // Null where the result is the state.
   void (*project)(const char* row, int64_t columns, int64_t reduced, double number,
                   char* const* results);
 };
+
+inline int64_t state_bytes(const ReduceTypeKernels& kernels) {
+  return kernels.component_bytes[0] + (kernels.components > 1 ? kernels.component_bytes[1] : 0);
+}
 
 // The loops of one formula, by the storage type of its elements.
 struct ReduceVariant {

@@ -14,12 +14,15 @@
 namespace iterlab::cpu {
 namespace {
 
-constexpr int64_t kMaxElement = 16;                     // bytes of the widest element
-constexpr int64_t kBufferBytes = kBlock * kMaxElement;  // a block of them
-constexpr int64_t kLaneBytes = 16 * 1024;  // lanes take half of a 32 KiB first-level cache
-constexpr int64_t kMaxColumns = kBlock;    // of a strip
-constexpr int kBlockLevels = 7;            // a leaf's blocks
-constexpr int kLeafLevels = 32;
+constexpr int64_t kMaxElement = 16;                         // bytes of the widest element
+constexpr int64_t kBufferBytes = 2 * kBlock * kMaxElement;  // two blocks, or a row of results
+constexpr int64_t kStagedRows = 64;                         // of a staged tile: four for each lane
+constexpr int64_t kMaxColumns = 2048;                       // of a strip
+// A row of states, and kLanes of them. A strip reads a run of each input row that is as long as the
+// page is slow to find (4 KiB of floats); its lanes then take 64 KiB of the second-level cache,
+// which four rows for each update of a lane make cheap.
+constexpr int64_t kRowBytes = 16 * 1024;
+constexpr int64_t kLaneBytes = 64 * 1024;
 
 struct Call {
   const ReducePlan& plan;
@@ -51,8 +54,7 @@ class StripRunner {
       return kernels_.inner(strip.input + first * stride, step, strip.columns, count, plan_.number,
                             row, strip.columns, 0);
     }
-    for (int64_t c = 0; c < strip.columns; ++c)
-      leaf_blocks(strip.input + c * step, first, count, row, strip.columns, c);
+    leaf_blocks(strip, step, first, count, row);
   }
 
   // The state of outputs without elements.
@@ -62,50 +64,67 @@ class StripRunner {
   }
 
   void store(const Strip& strip, char* row) {
-    char* results[kMaxResults] = {results_[0], results_[1]};
-    kernels_.project(row, strip.columns, plan_.reduced, plan_.number, results);
+    char* results[kMaxResults] = {row, nullptr};
+    if (kernels_.project != nullptr) {
+      for (size_t i = 0; i < kMaxResults; ++i) results[i] = results_[i];
+      kernels_.project(row, strip.columns, plan_.reduced, plan_.number, results);
+    }
     for (size_t i = 0; i < static_cast<size_t>(plan_.op->num_outputs); ++i) {
       const bool position = plan_.op->reduction.results[i] == ResultDType::Index;
-      store_result(strip, i, position ? DType::Long : plan_.accumulate_dtype);
+      store_result(strip, i, position ? DType::Long : plan_.accumulate_dtype, results[i]);
     }
   }
 
  private:
-  void store_result(const Strip& strip, size_t i, DType projected) {
+  void store_result(const Strip& strip, size_t i, DType projected, const char* values) {
     const Dims& strides = plan_.kept_output_strides[i];
     const Tile tile{strip.outputs[i], strides.empty() ? 0 : strides[0], 0, strip.columns, 1};
     const DType result = plan_.result_dtypes[i], output = plan_.output_dtypes[i];
     if (result != output && result != projected) {
-      call_.stage.cast[type_index(projected)][type_index(result)](results_[i], staged_,
-                                                                  strip.columns);
-      stage_out(call_.stage, tile, result, output, staged_, raw_, false);
+      call_.stage.cast[type_index(projected)][type_index(result)](values, staged_, strip.columns);
+      stage_out(call_.stage, tile, result, output, staged_, raw_);
     } else {
-      stage_out(call_.stage, tile, projected, output, results_[i], raw_, false);
+      stage_out(call_.stage, tile, projected, output, values, raw_);
     }
   }
 
-  // inner: blocks of one output's elements.
-  void leaf_blocks(char* input, int64_t first, int64_t count, char* row, int64_t columns,
-                   int64_t column) {
-    alignas(16) char state[2 * kMaxElement];
-    Cascade<kBlockLevels> cascade(kernels_, 1);
+  // inner, where a leaf is not one run of memory: block by block for all outputs of the strip,
+  // which keeps to the order of memory.
+  void leaf_blocks(const Strip& strip, int64_t step, int64_t first, int64_t count, char* row) {
+    Cascade cascade(kernels_, strip.columns, block_levels_);
     for (int64_t begin = first; begin < first + count; begin += kBlock) {
       const int64_t size = std::min(kBlock, first + count - begin);
-      kernels_.inner(block_data(input, begin, size), 0, 1, size, plan_.number, state, 1, 0);
-      cascade.push(state, size);
+      for (int64_t c = 0; c < strip.columns; ++c) {
+        if (c + 1 < strip.columns) prefetch_block(strip.input + (c + 1) * step, begin, size);
+        kernels_.inner(block_data(strip.input + c * step, begin, size), 0, 1, size, plan_.number,
+                       row, strip.columns, c);
+      }
+      if (count > kBlock) cascade.push(row, size);
     }
-    cascade.finish(state);
-    const int64_t bytes = kernels_.component_bytes[0], more = kernels_.component_bytes[1];
-    std::memcpy(row + column * bytes, state, static_cast<size_t>(bytes));
-    if (kernels_.components > 1) {
-      std::memcpy(row + columns * bytes + column * more, state + bytes, static_cast<size_t>(more));
-    }
+    if (count > kBlock) cascade.finish(row);
+  }
+
+  // The runs of the next block, which the hardware does not foresee: they lie one in a page.
+  void prefetch_block(char* input, int64_t begin, int64_t size) const {
+    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
+    const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
+    if (stride != element_size(plan_.input_dtype)) return;
+    for_runs(input, begin, size, [&](const char* data, int64_t, int64_t inner, int64_t rows) {
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t byte = 0; byte < inner * stride; byte += 64)
+          __builtin_prefetch(data + r * outer + byte);
+      }
+    });
   }
 
   // outer and short inner: lanes of accumulators, one element of each output at a time. Where there
   // is a single lane, a leaf is one block.
   void leaf_rows(const Strip& strip, int64_t first, int64_t count, char* row) {
-    Cascade<kBlockLevels> cascade(kernels_, strip.columns);
+    if (kernels_.few_rows != nullptr && plan_.reduced <= kLanes &&
+        plan_.reduced_shape.size() <= 1) {
+      return few_rows(strip, row);
+    }
+    Cascade cascade(kernels_, strip.columns, block_levels_);
     const int64_t block = kernels_.lanes == 1 ? kLeaf : kBlock;
     for (int64_t begin = first; begin < first + count; begin += block) {
       const int64_t size = std::min(block, first + count - begin);
@@ -124,13 +143,26 @@ class StripRunner {
     if (count > block) cascade.finish(row);
   }
 
+  // All elements of outputs that have no more than there are lanes.
+  void few_rows(const Strip& strip, char* row) {
+    const int64_t column = plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
+    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
+    if (!plan_.staged) {
+      return kernels_.few_rows(strip.input, stride, plan_.reduced, strip.columns, plan_.number,
+                               row);
+    }
+    load({strip.input, column, stride, strip.columns, plan_.reduced}, staged_);
+    kernels_.few_rows(staged_, strip.columns * call_.element, plan_.reduced, strip.columns,
+                      plan_.number, row);
+  }
+
   void accumulate_rows(const Strip& strip, char* data, int64_t stride, int64_t first,
                        int64_t count) {
     const int64_t column = plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
     if (!plan_.staged)
       return kernels_.rows(data, stride, first, count, strip.columns, plan_.number, lanes_);
     const int64_t widest = std::max(call_.element, element_size(plan_.input_dtype));
-    const int64_t most = std::max<int64_t>(1, kTileBytes / (strip.columns * widest));
+    const int64_t most = std::max<int64_t>(1, kBufferBytes / (strip.columns * widest));
     for (int64_t done = 0; done < count; done += most) {
       const int64_t rows = std::min(most, count - done);
       load({data + done * stride, column, stride, strip.columns, rows}, staged_);
@@ -196,11 +228,12 @@ class StripRunner {
   const Call& call_;
   const ReducePlan& plan_;
   const ReduceTypeKernels& kernels_;
+  std::vector<char> block_levels_;
   alignas(64) char lanes_[kLaneBytes];
   alignas(64) char results_[kMaxResults][kMaxColumns * kMaxElement];
   alignas(64) char staged_[kBufferBytes + 320];
   alignas(64) char raw_[kBufferBytes + 320];
-  alignas(64) char elements_[kBufferBytes];
+  alignas(64) char elements_[kBufferBytes + 320];
 };
 
 // Where strip number `index` lies.
@@ -224,17 +257,25 @@ Strip strip_at(const Call& call, int64_t width, int64_t index) {
   return strip;
 }
 
-// Outputs that are reduced together: as many as the lanes and rows hold.
+// Outputs that are reduced together: as many as the buffers hold.
 int64_t strip_width(const Call& call) {
   const ReducePlan& plan = call.plan;
   const int64_t columns = plan.kept_shape.empty() ? 1 : plan.kept_shape[0];
   const int64_t row = std::min(kRowBytes, kLaneBytes / call.kernels.lanes);
-  return std::min({columns, row / call.state, kMaxColumns});
+  int64_t width = std::min({columns, row / call.state, kMaxColumns});
+  if (plan.staged) {
+    const int64_t widest = std::max(call.element, element_size(plan.input_dtype));
+    const int64_t rows = plan.form == ReduceForm::inner ? 1 : std::min(plan.reduced, kStagedRows);
+    width = std::min(width,
+                     std::max<int64_t>(16, kBufferBytes / (widest * std::max<int64_t>(rows, 1))));
+  }
+  return width;
 }
 
 // A strip of more than a leaf, by one thread.
-void whole_strip(const Call& call, StripRunner& runner, const Strip& strip, char* row) {
-  Cascade<kLeafLevels> cascade(call.kernels, strip.columns);
+void whole_strip(const Call& call, StripRunner& runner, const Strip& strip, char* row,
+                 std::vector<char>& levels) {
+  Cascade cascade(call.kernels, strip.columns, levels);
   for (int64_t first = 0; first < call.plan.reduced; first += kLeaf) {
     const int64_t count = std::min(kLeaf, call.plan.reduced - first);
     runner.leaf(strip, first, count, row);
@@ -247,6 +288,7 @@ void run_whole_strips(const Call& call, int64_t width, int64_t strips, const Par
   share(parallel, strips, static_cast<double>(call.plan.bytes) * call.plan.op->cost,
         [&](int64_t begin, int64_t end) {
           StripRunner runner(call);
+          std::vector<char> levels;
           alignas(64) char row[kRowBytes];
           for (int64_t s = begin; s < end; ++s) {
             const Strip strip = strip_at(call, width, s);
@@ -255,7 +297,7 @@ void run_whole_strips(const Call& call, int64_t width, int64_t strips, const Par
             } else if (call.plan.reduced <= kLeaf) {
               runner.leaf(strip, 0, call.plan.reduced, row);
             } else {
-              whole_strip(call, runner, strip, row);
+              whole_strip(call, runner, strip, row, levels);
             }
             runner.store(strip, row);
           }
@@ -278,10 +320,11 @@ void run_split(const Call& call, int64_t width, int64_t strips, const Parallel& 
           }
         });
   StripRunner runner(call);
+  std::vector<char> levels;
   alignas(64) char row[kRowBytes];
   for (int64_t s = 0; s < strips; ++s) {
     const Strip strip = strip_at(call, width, s);
-    Cascade<kLeafLevels> cascade(call.kernels, strip.columns);
+    Cascade cascade(call.kernels, strip.columns, levels);
     for (int64_t leaf = 0; leaf < leaves; ++leaf) {
       cascade.push(partial.data() + (s * leaves + leaf) * row_bytes,
                    std::min(kLeaf, plan.reduced - leaf * kLeaf));
@@ -298,14 +341,13 @@ void run_reduction(const ReducePlan& plan, const ReduceKernels& kernels, const S
   if (plan.outputs == 0) return;
   const auto type = static_cast<size_t>(std::max(0, type_index(plan.loaded_dtype)));
   const ReduceTypeKernels& of_type = kernels.variants[plan.variant]->by_type[type];
-  const Call call{
-      plan,
-      of_type,
-      stage,
-      outputs,
-      const_cast<char*>(input),
-      element_size(plan.loaded_dtype),
-      of_type.component_bytes[0] + (of_type.components > 1 ? of_type.component_bytes[1] : 0)};
+  const Call call{plan,
+                  of_type,
+                  stage,
+                  outputs,
+                  const_cast<char*>(input),
+                  element_size(plan.loaded_dtype),
+                  state_bytes(of_type)};
   const int64_t columns = plan.kept_shape.empty() ? 1 : plan.kept_shape[0];
   int64_t width = strip_width(call);
   const auto strips_of = [&](int64_t w) {
@@ -313,7 +355,9 @@ void run_reduction(const ReducePlan& plan, const ReduceKernels& kernels, const S
   };
   // Strips do not decide any result's bits, so that they may be narrowed for more threads to share
   // them.
-  while (width > 16 && strips_of(width) < 4 * parallel.threads) width /= 2;
+  if (parallel.threads > 1) {
+    while (width > 16 && strips_of(width) < 4 * parallel.threads) width /= 2;
+  }
   const int64_t strips = strips_of(width);
   if (plan.split && strips < 4 * parallel.threads && parallel.threads > 1) {
     run_split(call, width, strips, parallel);

@@ -2,6 +2,7 @@
 // whatever lanes the compiler likes, as narrow as its elements allow.
 #pragma once
 
+#include "engine/cpu/byte_sum.h"
 #include "engine/cpu/kernel_table.h"
 #include "engine/cpu/reduce_vec.h"
 #include "iterlab/reduce_formulas.h"
@@ -20,40 +21,84 @@ struct ExactLoops {
   static constexpr int64_t kBlockElements = 4096;  // far from filling a Block type
   static constexpr int64_t kRowsTogether = 8;      // rows read for one update of the accumulators
 
-  static B element(Stored x) {
-    if constexpr (requires { Formula::template map<B>(x); }) {
-      return Formula::template map<B>(x);
+  template <class To>
+  static To element(Stored x) {
+    if constexpr (requires { Formula::template map<To>(x); }) {
+      return Formula::template map<To>(x);
     } else if constexpr (std::is_same_v<E, bool>) {
       return x != 0;
     } else {
-      return static_cast<B>(x);
+      return static_cast<To>(x);
     }
   }
-  static void add(Lane<B>* state, Stored x) {
-    Formula::add(state, Lane<B>(element(x)), Lane<B>(B(0)), 0);
+  template <class To>
+  static void add(Lane<To>* state, Stored x) {
+    Formula::add(state, Lane<To>(element<To>(x)), Lane<To>(To(0)), 0);
   }
-  static void join(Lane<T>* total, const Lane<B>* block) {
+  template <class From>
+  static void join(Lane<T>* total, const Lane<From>* block) {
     Lane<T> wide[N];
-    for (int n = 0; n < N; ++n) wide[n] = static_cast<T>(block[n].value);
+    for (int n = 0; n < N; ++n) {
+      if constexpr (requires { Formula::narrow(block[n].value); }) {
+        wide[n] = Formula::narrow(block[n].value);
+      } else {
+        wide[n] = static_cast<T>(block[n].value);
+      }
+    }
     Formula::combine(total, wide, {T(0), T(0)});
   }
 
+  // A block of contiguous elements.
+  static void collect(const Stored* x, int64_t count, Lane<B>* block) {
+#if defined(ITERLAB_HAS_BYTE_SUM)
+    constexpr bool sums = std::is_base_of_v<formulas::Sum, Formula>;
+    if constexpr (sums && sizeof(E) == 1) {
+      constexpr bool truth = std::is_same_v<E, bool> || Formula::kSignless;
+      constexpr ByteKind kind = truth                      ? ByteKind::Truth
+                                : std::is_signed_v<Stored> ? ByteKind::Signed
+                                                           : ByteKind::Unsigned;
+      block[0] = static_cast<B>(sum_bytes<kind>(reinterpret_cast<const uint8_t*>(x), count));
+      return;
+    } else if constexpr (sums && std::is_same_v<E, int16_t>) {
+      static_assert(kBlockElements <= kWordBlock);
+      block[0] = static_cast<B>(sum_words(x, count));
+      return;
+    }
+#endif
+    Formula::start(block);
+    for (int64_t i = 0; i < count; ++i) add(block, x[i]);
+  }
+
+  static void collect_into(const Stored* x, int64_t count, Lane<T>* total) {
+    Lane<B> block[N];
+    collect(x, count, block);
+    join(total, block);
+  }
+  static bool is_final(const Lane<T>* total) {
+    if constexpr (Formula::stops_early) return Formula::is_final(total[0].value);
+    return false;
+  }
+
+  // Long runs are read at four places in turn, a part of a page at each: the hardware prefetches
+  // one stream in each page, and one alone reaches half of the memory's rate (int32: 8 of 16 GB/s).
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count, double,
                     char* row, int64_t columns, int64_t column) {
+    constexpr int64_t kPart = 512 / static_cast<int64_t>(sizeof(E));
     for (int64_t r = 0; r < rows; ++r) {
-      const Stored* const x = reinterpret_cast<const Stored*>(data + r * row_stride);
+      const Stored* x = reinterpret_cast<const Stored*>(data + r * row_stride);
+      int64_t rest = count;
       Lane<T> total[N];
       Formula::start(total);
-      for (int64_t done = 0; done < count; done += kBlockElements) {
-        const int64_t end = std::min(count, done + kBlockElements);
-        Lane<B> block[N];
-        Formula::start(block);
-        for (int64_t i = done; i < end; ++i) add(block, x[i]);
-        join(total, block);
-        if constexpr (Formula::stops_early) {
-          if (Formula::is_final(total[0].value)) break;
+      if (count >= 4 * kBlockElements) {
+        const int64_t apart = count / 4 / kPart * kPart;
+        for (int64_t done = 0; done < apart && !is_final(total); done += kPart) {
+          for (int64_t k = 0; k < 4; ++k) collect_into(x + k * apart + done, kPart, total);
         }
+        x += 4 * apart;
+        rest -= 4 * apart;
       }
+      for (int64_t done = 0; done < rest && !is_final(total); done += kBlockElements)
+        collect_into(x + done, std::min(rest - done, kBlockElements), total);
       for (int n = 0; n < N; ++n)
         reinterpret_cast<T*>(row)[n * columns + column + r] = total[n].value;
     }
@@ -73,7 +118,7 @@ struct ExactLoops {
     for (int64_t r = 0; r < together; ++r)
       x[r] = reinterpret_cast<const Stored*>(data + r * row_stride);
     for (int64_t c = 0; c < columns; ++c) {
-      Lane<B> block[N];
+      Lane<typename Formula::template Rows<E, T>> block[N];
       Formula::start(block);
       for (int64_t r = 0; r < together; ++r) add(block, x[r][c]);
       Lane<T> total[N];

@@ -68,12 +68,13 @@ struct LoopsFor<Op, F, E> {
 };
 
 // Whether elements of type E reach the loops: those of a dtype of the operator, in its compute type
-// or, where the loops read halves, as they are.
+// or, where the loops of the first variant read halves, as they are.
 template <class Op, class E>
-constexpr bool reads() {
+constexpr bool reads(bool first_variant) {
   constexpr DType dtype = dtype_of<E>;
   if (type_index(dtype) >= kNumComputeTypes) {
-    return Op::facts.reads_halves && (dtype == DType::Half || dtype == DType::BFloat16);
+    return first_variant && Op::facts.reads_halves &&
+           (dtype == DType::Half || dtype == DType::BFloat16);
   }
   bool found = false;
 #define ITERLAB_FIND(type, name, text) \
@@ -83,9 +84,26 @@ constexpr bool reads() {
   return found;
 }
 
-template <class Op, class Projection, class E>
+template <class Loops>
+constexpr auto few_rows_or_null() -> decltype(ReduceTypeKernels::few_rows) {
+  if constexpr (requires { &Loops::few_rows; }) return &Loops::few_rows;
+  return nullptr;
+}
+
+template <class Op, class Projection, class Loops>
+constexpr auto project_or_null() -> decltype(ReduceTypeKernels::project) {
+  constexpr bool is_state =
+      &Projection::template project<Lane<double>> == &Reduction::project<Lane<double>>;
+  if constexpr (is_state && !requires { Projection::Formula::kPosition; }) {
+    return nullptr;
+  } else {
+    return &Loops::template project<Projection, Op::num_outputs>;
+  }
+}
+
+template <class Op, class Projection, class E, bool first_variant>
 constexpr ReduceTypeKernels type_kernels() {
-  if constexpr (reads<Op, E>()) {
+  if constexpr (reads<Op, E>(first_variant)) {
     using For = LoopsFor<Op, typename Projection::Formula, E>;
     using Loops = typename For::Type;
     return {For::components,
@@ -94,30 +112,31 @@ constexpr ReduceTypeKernels type_kernels() {
             &Loops::inner,
             &Loops::start,
             &Loops::rows,
+            few_rows_or_null<Loops>(),
             &Loops::fold,
             &Loops::combine,
-            &Loops::template project<Projection, Op::num_outputs>};
+            project_or_null<Op, Projection, Loops>()};
   } else {
     return {};
   }
 }
 
-template <class Op, class Projection>
+template <class Op, class Projection, bool first_variant>
 constexpr ReduceVariant variant_of() {
   ReduceVariant variant{};
 #define ITERLAB_ENTRY(type, name, text) \
-  variant.by_type[type_index(DType::name)] = type_kernels<Op, Projection, type>();
+  variant.by_type[type_index(DType::name)] = type_kernels<Op, Projection, type, first_variant>();
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_ENTRY)
 #undef ITERLAB_ENTRY
   return variant;
 }
 
-template <class Op, class Projection>
-inline constexpr ReduceVariant kVariant = variant_of<Op, Projection>();
+template <class Op, class Projection, bool first_variant>
+inline constexpr ReduceVariant kVariant = variant_of<Op, Projection, first_variant>();
 
-template <class Op, class... Projections>
-constexpr ReduceKernels kernels_of_variants(std::tuple<Projections...>*) {
-  return {{&kVariant<Op, Projections>...}};
+template <class Op, class First, class... Others>
+constexpr ReduceKernels kernels_of_variants(std::tuple<First, Others...>*) {
+  return {{&kVariant<Op, First, true>, &kVariant<Op, Others, false>...}};
 }
 
 template <class Op>
@@ -125,7 +144,7 @@ constexpr ReduceKernels reduce_kernels_of() {
   if constexpr (requires { typename Op::Variants; }) {
     return kernels_of_variants<Op>(static_cast<typename Op::Variants*>(nullptr));
   } else {
-    return {{&kVariant<Op, Op>}};
+    return {{&kVariant<Op, Op, true>}};
   }
 }
 

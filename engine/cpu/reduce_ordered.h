@@ -1,71 +1,30 @@
 // Reduction loops whose order decides the bits: floating point sums, products, moments, norms.
 #pragma once
 
-#include "engine/cpu/reduce_vec.h"
-#include "iterlab/reduce_formulas.h"
+#include "engine/cpu/reduce_state.h"
 
 #include <algorithm>
 
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 
-// 1 / n of the n-th element of a lane within a block.
-inline constexpr int64_t kLaneElements = kBlock / kLanes;
-constexpr std::array<double, kLaneElements> inverses() {
-  std::array<double, kLaneElements> table{};
-  for (size_t i = 0; i < table.size(); ++i) table[i] = 1.0 / static_cast<double>(i + 1);
-  return table;
-}
-inline constexpr std::array<double, kLaneElements> kInverse = inverses();
+// A complex element of a real reduction goes through the formula's map, one by one.
+template <class E, class T>
+inline constexpr bool maps_elements = is_complex_v<E> && !is_complex_v<T>;
+template <class E, class T>
+using OrderedVector = std::conditional_t<maps_elements<E, T>, Lane<T>, ReduceVector<T>>;
 
-// Elements of lane `lane` in a block of `count`.
-constexpr int64_t lane_count(int64_t count, int64_t lane) {
-  return count > lane ? (count - lane + kLanes - 1) / kLanes : 0;
-}
-// Elements of the lanes l, l + half, l + 2 * half, ... together: what lane l stands for once lanes
-// were folded down to `half`.
-constexpr int64_t folded_count(int64_t count, int64_t lane, int64_t half) {
-  int64_t sum = 0;
-  for (int64_t l = lane; l < kLanes; l += half) sum += lane_count(count, l);
-  return sum;
-}
-
-template <class V>
-formulas::Meeting<V> meeting(int64_t count, int64_t other) {
-  if (other == 0) return {reducing::filled<V>(0), reducing::filled<V>(0)};
-  const double a = static_cast<double>(count), b = static_cast<double>(other);
-  return {reducing::filled<V>(b / (a + b)), reducing::filled<V>(a * (b / (a + b)))};
-}
-
-// Each lane's meeting at each of the four folds of a block.
-template <class T>
-struct FoldTable {
-  T part[4][kLanes] = {}, product[4][kLanes] = {};
-
-  explicit FoldTable(int64_t count) {
-    int level = 0;
-    for (int64_t half = kLanes / 2; half > 0; half /= 2, ++level) {
-      for (int64_t l = 0; l < half; ++l) {
-        const auto meet = meeting<Lane<T>>(folded_count(count, l, 2 * half),
-                                           folded_count(count, l + half, 2 * half));
-        part[level][l] = meet.part.value;
-        product[level][l] = meet.product.value;
-      }
-    }
-  }
-};
-
-// E: what elements are stored as. T: what they are collected in. A complex element of a real
-// reduction goes through the formula's map.
+// E: what elements are stored as. T: what they are collected in.
 template <class Formula, class E, class T>
-struct OrderedLoops {
-  static constexpr bool maps = is_complex_v<E> && !is_complex_v<T>;
-  using V = std::conditional_t<maps, Lane<T>, ReduceVector<T>>;
+struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
+  static constexpr bool maps = maps_elements<E, T>;
+  using V = OrderedVector<E, T>;
   using Access = VectorAccess<V>;
   using Meet = formulas::Meeting<V>;
   static constexpr int N = Formula::components;
   static constexpr int64_t W = Access::width;
   static constexpr int64_t K = kLanes / W;
+  static constexpr int kLevels = 8;  // more than a leaf's blocks fill
   struct NoTable {
     explicit NoTable(int64_t) {}
   };
@@ -115,192 +74,292 @@ struct OrderedLoops {
     if constexpr (half > 1) fold_vectors<half / 2>(lanes, table, level + 1);
   }
 
-  // A block of `count` <= kBlock contiguous elements; the result is in the first lane.
-  ITERLAB_FN static void block(const E* x, int64_t count, double number, const Table& table,
-                               V (&total)[N]) {
-    V lanes[K][N];
-    for (int64_t k = 0; k < K; ++k) Formula::start(lanes[k]);
+  // Blocks that are reduced together, so that their additions need not wait for each other: as many
+  // as leave half of the registers free.
+  static constexpr int64_t kRegisters = W >= 8 ? 32 : 16;
+  static constexpr int G =
+      Formula::kHeavy ? 1 : static_cast<int>(std::clamp<int64_t>(kRegisters / 2 / (K * N), 1, 4));
+
+  // `groups` blocks of `count` <= kBlock contiguous elements; each result is in the first lane.
+  template <int groups>
+  ITERLAB_FN static void block(const E* const (&x)[groups], int64_t count, double number,
+                               const Table& table, V (&total)[groups][N]) {
+    V lanes[groups][K][N];
+    for (int g = 0; g < groups; ++g) {
+      for (int64_t k = 0; k < K; ++k) Formula::start(lanes[g][k]);
+    }
     const int64_t whole = count / kLanes;
-    for (int64_t i = 0; i < whole; ++i, x += kLanes) {
+    for (int64_t i = 0; i < whole; ++i) {
       const V inverse = nth(i);
-      for (int64_t k = 0; k < K; ++k) Formula::add(lanes[k], load(x + k * W), inverse, number);
+#pragma GCC unroll 4
+      for (int g = 0; g < groups; ++g) {
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < K; ++k)
+          Formula::add(lanes[g][k], load(x[g] + i * kLanes + k * W), inverse, number);
+      }
     }
     const int64_t rest = count % kLanes;
     const V inverse = nth(std::min(whole, kLaneElements - 1));
-    for (int64_t k = 0; k * W < rest; ++k) {
+    for (int g = 0; rest > 0 && g < groups; ++g)
+      tail(x[g] + whole * kLanes, rest, inverse, number, lanes[g]);
+    for (int g = 0; g < groups; ++g) {
+      fold_vectors<kLanes / 2>(lanes[g], table, 0);
+      for (int n = 0; n < N; ++n) total[g][n] = lanes[g][0][n];
+    }
+  }
+
+  // Fewer elements than lanes.
+  ITERLAB_FN static void tail(const E* x, int64_t rest, const V& inverse, double number,
+                              V (&lanes)[K][N]) {
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < K; ++k) {
       const int64_t some = std::min(W, rest - k * W);
+      if (some <= 0) break;
       V joined[N];
       for (int n = 0; n < N; ++n) joined[n] = lanes[k][n];
       Formula::add(joined, load(x + k * W, some), inverse, number);
       for (int n = 0; n < N; ++n) lanes[k][n] = Access::merge(lanes[k][n], joined[n], some);
     }
-    fold_vectors<kLanes / 2>(lanes, table, 0);
-    for (int n = 0; n < N; ++n) total[n] = lanes[0][n];
   }
 
-  // More than a block: the blocks combined as a binary counter carries.
+  // The blocks of a leaf, combined as a binary counter carries.
+  struct Counter {
+    V levels[kLevels][N];
+    int64_t elements[kLevels];
+    int64_t pushed = 0;
+
+    void push(V (&total)[N], int64_t size) {
+      int level = 0;
+      for (; (pushed >> level & 1) != 0; ++level) join(level, total, size);
+      for (int n = 0; n < N; ++n) levels[level][n] = total[n];
+      elements[level] = size;
+      ++pushed;
+    }
+    void finish(V (&total)[N]) {
+      int64_t size = 0;
+      for (int level = 0; level < kLevels; ++level) {
+        if ((pushed >> level & 1) == 0) continue;
+        if (size != 0) {
+          join(level, total, size);
+        } else {
+          for (int n = 0; n < N; ++n) total[n] = levels[level][n];
+          size = elements[level];
+        }
+      }
+    }
+    // A level with what comes after it, into `total`.
+    void join(int level, V (&total)[N], int64_t& size) {
+      V earlier[N];
+      for (int n = 0; n < N; ++n) earlier[n] = levels[level][n];
+      Formula::combine(earlier, total, meeting<V>(elements[level], Formula::kCounts ? size : 0));
+      for (int n = 0; n < N; ++n) total[n] = earlier[n];
+      size += elements[level];
+    }
+  };
+
+  // More than a block of contiguous elements. The blocks of a group are far from each other: the
+  // hardware prefetches one stream in each page, and several together reach the memory's rate
+  // (int32, which had one stream: 8 GB/s; float, which had four: 16).
   static void blocks(const E* x, int64_t count, double number, const Table& whole,
                      const Table& last, V (&total)[N]) {
-    V levels[8][N];
-    int64_t pushed = 0;
-    for (int64_t done = 0; done < count; done += kBlock, ++pushed) {
-      const int64_t size = std::min(kBlock, count - done);
-      block(x + done, size, number, size == kBlock ? whole : last, total);
-      int level = 0;
-      for (; (pushed >> level & 1) != 0; ++level) {
-        Formula::combine(levels[level], total,
-                         meeting<V>(kBlock << level, tail_of(pushed, level, size)));
-        for (int n = 0; n < N; ++n) total[n] = levels[level][n];
-      }
-      for (int n = 0; n < N; ++n) levels[level][n] = total[n];
+    alignas(64) T totals[kLeafBlocks][N][W];
+    const auto keep = [&](int64_t b, const V(&state)[N]) {
+      for (int n = 0; n < N; ++n) Access::store(totals[b][n], state[n]);
+    };
+    const int64_t full = count / kBlock, apart = full / G;
+    for (int64_t b = 0; b < apart; ++b) {
+      const E* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = x + (b + g * apart) * kBlock;
+      V group[G][N];
+      block<G>(starts, kBlock, number, whole, group);
+      for (int g = 0; g < G; ++g) keep(b + g * apart, group[g]);
     }
-    int64_t behind = 0;  // elements that `total` stands for
-    for (int level = 0; level < 8; ++level) {
-      if ((pushed >> level & 1) == 0) continue;
-      const int64_t own = level_count(pushed, level, count);
-      if (behind != 0) {
-        Formula::combine(levels[level], total, meeting<V>(own, behind));
-      }
-      for (int n = 0; n < N; ++n) total[n] = levels[level][n];
-      behind += own;
+    for (int64_t b = G * apart; b * kBlock < count; ++b) {
+      V one[1][N];
+      const int64_t size = std::min(kBlock, count - b * kBlock);
+      block<1>({x + b * kBlock}, size, number, b < full ? whole : last, one);
+      keep(b, one[0]);
     }
-  }
-
-  // Elements of what is carried into `level` when block number `pushed`, of `size` elements, is
-  // pushed: 2^level blocks of which the last may be short.
-  static int64_t tail_of(int64_t, int level, int64_t size) {
-    return ((int64_t{1} << level) - 1) * kBlock + size;
-  }
-  // Elements at `level` after all were pushed: the lowest level that is there has the short block.
-  static int64_t level_count(int64_t pushed, int level, int64_t count) {
-    const int64_t blocks = int64_t{1} << level;
-    const bool lowest = (pushed & (blocks - 1)) == 0;
-    const int64_t missing = lowest ? pushed * kBlock - count : 0;
-    return blocks * kBlock - missing;
+    Counter counter;
+    for (int64_t b = 0; b * kBlock < count; ++b) {
+      for (int n = 0; n < N; ++n) total[n] = Access::load(totals[b][n]);
+      counter.push(total, std::min(kBlock, count - b * kBlock));
+    }
+    counter.finish(total);
   }
 
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count,
                     double number, char* row, int64_t columns, int64_t column) {
     T* const out = reinterpret_cast<T*>(row) + column;
-    const Table whole(kBlock);
     const Table last(count % kBlock == 0 ? kBlock : count % kBlock);
-    for (int64_t r = 0; r < rows; ++r) {
-      const E* const x = reinterpret_cast<const E*>(data + r * row_stride);
-      V total[N];
-      if (count <= kBlock) {
-        block(x, count, number, last, total);
-      } else {
-        blocks(x, count, number, whole, last, total);
-      }
+    const auto row_at = [&](int64_t r) {
+      return reinterpret_cast<const E*>(data + r * row_stride);
+    };
+    const auto store = [&](int64_t r, const V(&total)[N]) {
       for (int n = 0; n < N; ++n) Access::store(out + n * columns + r, total[n], 1);
+    };
+    if (count > kBlock) {
+      const Table whole(kBlock);
+      for (int64_t r = 0; r < rows; ++r) {
+        V total[N];
+        blocks(row_at(r), count, number, whole, last, total);
+        store(r, total);
+      }
+      return;
+    }
+    int64_t r = 0;
+    for (; r + G <= rows; r += G) {
+      const E* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = row_at(r + g);
+      V totals[G][N];
+      block<G>(starts, count, number, last, totals);
+      for (int g = 0; g < G; ++g) store(r + g, totals[g]);
+    }
+    for (; r < rows; ++r) {
+      V totals[1][N];
+      block<1>({row_at(r)}, count, number, last, totals);
+      store(r, totals[0]);
     }
   }
 
-  static void start(char* lanes, int64_t used, int64_t columns) {
-    V state[N];
-    Formula::start(state);
-    for (int n = 0; n < N; ++n) {
-      T value[W];
-      Access::store(value, state[n]);
-      T* const rows = reinterpret_cast<T*>(lanes) + n * kLanes * columns;
-      std::fill(rows, rows + used * columns, value[0]);
+  // Vectors of accumulators that stay in registers while rows are added.
+  static constexpr int U =
+      Formula::kHeavy ? 1 : static_cast<int>(std::clamp<int64_t>(kRegisters / 4 / N, 1, 4));
+
+  // `groups` elements, `stride` bytes apart, to each of `count` accumulators, `apart` between
+  // components: elements number `first`... of their lanes.
+  template <int vectors>
+  ITERLAB_FN static void add_vectors(const char* x, int64_t stride, int64_t groups, int64_t first,
+                                     T* state, int64_t apart, double number) {
+    V s[vectors][N];
+    for (int u = 0; u < vectors; ++u) {
+      for (int n = 0; n < N; ++n) s[u][n] = Access::load(state + n * apart + u * W);
+    }
+    for (int64_t g = 0; g < groups; ++g, x += stride) {
+      const V inverse = nth(first + g);
+#pragma GCC unroll 4
+      for (int u = 0; u < vectors; ++u)
+        Formula::add(s[u], load(reinterpret_cast<const E*>(x) + u * W), inverse, number);
+    }
+    for (int u = 0; u < vectors; ++u) {
+      for (int n = 0; n < N; ++n) Access::store(state + n * apart + u * W, s[u][n]);
     }
   }
-
-  // One element of each of `count` accumulators, `apart` between components.
-  ITERLAB_FN static void accumulate(const E* x, int64_t count, T* state, int64_t apart,
-                                    const V& inverse, double number) {
-    V s[N];
+  ITERLAB_FN static void accumulate(const char* x, int64_t stride, int64_t groups, int64_t first,
+                                    int64_t count, T* state, int64_t apart, double number) {
+    constexpr auto size = static_cast<int64_t>(sizeof(E));
     int64_t c = 0;
-    for (; c + W <= count; c += W) {
-      for (int n = 0; n < N; ++n) s[n] = Access::load(state + n * apart + c);
-      Formula::add(s, load(x + c), inverse, number);
-      for (int n = 0; n < N; ++n) Access::store(state + n * apart + c, s[n]);
+    for (; c + U * W <= count; c += U * W)
+      add_vectors<U>(x + c * size, stride, groups, first, state + c, apart, number);
+    for (; c + W <= count; c += W)
+      add_vectors<1>(x + c * size, stride, groups, first, state + c, apart, number);
+    const int64_t rest = count - c;
+    if (rest == 0) return;
+    V s[N];
+    for (int n = 0; n < N; ++n) s[n] = Access::load(state + n * apart + c, rest);
+    for (int64_t g = 0; g < groups; ++g) {
+      Formula::add(s, load(reinterpret_cast<const E*>(x + c * size + g * stride), rest),
+                   nth(first + g), number);
     }
-    if (const int64_t rest = count - c; rest > 0) {
-      for (int n = 0; n < N; ++n) s[n] = Access::load(state + n * apart + c, rest);
-      Formula::add(s, load(x + c, rest), inverse, number);
-      for (int n = 0; n < N; ++n) Access::store(state + n * apart + c, s[n], rest);
-    }
+    for (int n = 0; n < N; ++n) Access::store(state + n * apart + c, s[n], rest);
   }
 
-  // Dense rows are taken kLanes at a time: they lie as the accumulators do, so that a few columns
-  // make whole vectors.
+  // Rows r, r + kLanes, ... go to one lane and are added together: four of them, few enough streams
+  // for the prefetcher; all of a block where they are dense and narrow. Dense rows are taken kLanes
+  // at a time: they lie as the accumulators do, so that a few columns make whole vectors.
   static void rows(const char* data, int64_t row_stride, int64_t first, int64_t count,
                    int64_t columns, double number, char* lanes) {
     const bool dense = row_stride == columns * static_cast<int64_t>(sizeof(E));
+    const int64_t most = dense && kLanes * row_stride <= 1024 ? kLaneElements : 4;
+    T* const state = reinterpret_cast<T*>(lanes);
+    const int64_t apart = kLanes * columns;
     int64_t r = 0;
     while (r < count) {
-      const int64_t lane = (first + r) % kLanes;
-      const int64_t together = dense ? std::min(kLanes - lane, count - r) : 1;
-      accumulate(reinterpret_cast<const E*>(data + r * row_stride), together * columns,
-                 reinterpret_cast<T*>(lanes) + lane * columns, kLanes * columns,
-                 nth((first + r) / kLanes), number);
-      r += together;
-    }
-  }
-
-  // Rows of components, `apart` and `other_apart` between them.
-  ITERLAB_FN static void combine_rows(T* row, int64_t apart, const T* other, int64_t other_apart,
-                                      int64_t count, const Meet& meet) {
-    V a[N], b[N];
-    int64_t c = 0;
-    for (; c + W <= count; c += W) {
-      for (int n = 0; n < N; ++n) {
-        a[n] = Access::load(row + n * apart + c);
-        b[n] = Access::load(other + n * other_apart + c);
+      const int64_t lane = (first + r) % kLanes, nth_element = (first + r) / kLanes;
+      const char* const x = data + r * row_stride;
+      const int64_t groups = lane == 0 ? std::min(most, (count - r) / kLanes) : 0;
+      if (groups == 0) {
+        const int64_t together = dense ? std::min(kLanes - lane, count - r) : 1;
+        accumulate(x, 0, 1, nth_element, together * columns, state + lane * columns, apart, number);
+        r += together;
+        continue;
       }
-      Formula::combine(a, b, meet);
-      for (int n = 0; n < N; ++n) Access::store(row + n * apart + c, a[n]);
-    }
-    if (const int64_t rest = count - c; rest > 0) {
-      for (int n = 0; n < N; ++n) {
-        a[n] = Access::load(row + n * apart + c, rest);
-        b[n] = Access::load(other + n * other_apart + c, rest);
-      }
-      Formula::combine(a, b, meet);
-      for (int n = 0; n < N; ++n) Access::store(row + n * apart + c, a[n], rest);
-    }
-  }
-
-  static void fold(char* lanes, int64_t count, int64_t columns, char* row) {
-    T* const x = reinterpret_cast<T*>(lanes);
-    const int64_t apart = kLanes * columns;
-    int64_t used = std::min(count, kLanes);
-    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-      if (Formula::kCounts) {
-        for (int64_t l = 0; l + half < used; ++l) {
-          combine_rows(x + l * columns, apart, x + (l + half) * columns, apart, columns,
-                       meeting<V>(folded_count(count, l, 2 * half),
-                                  folded_count(count, l + half, 2 * half)));
+      const int64_t stride = kLanes * row_stride;
+      if (dense) {
+        accumulate(x, stride, groups, nth_element, kLanes * columns, state, apart, number);
+      } else {
+        for (int64_t l = 0; l < kLanes; ++l) {
+          accumulate(x + l * row_stride, stride, groups, nth_element, columns, state + l * columns,
+                     apart, number);
         }
-      } else if (used > half) {
-        combine_rows(x, apart, x + half * columns, apart, (used - half) * columns,
-                     meeting<V>(0, 0));
+      }
+      r += groups * kLanes;
+    }
+  }
+
+  // At most kLanes rows: one for each lane, folded at once. Lanes are plain memory, which is not
+  // zeroed as an array of vectors would be.
+  template <bool whole>
+  ITERLAB_FN static void few_rows_at(const char* data, int64_t row_stride, int64_t count,
+                                     int64_t some, double number, const Table& table, T* out,
+                                     int64_t apart) {
+    alignas(64) T lanes[kLanes][N][W];
+    const auto load_lane = [&](int64_t l, V(&state)[N]) {
+      for (int n = 0; n < N; ++n) state[n] = Access::load(lanes[l][n]);
+    };
+    const auto store_lane = [&](int64_t l, const V(&state)[N]) {
+      for (int n = 0; n < N; ++n) Access::store(lanes[l][n], state[n]);
+    };
+    const V one = nth(0);
+    for (int64_t l = 0; l < count; ++l) {
+      const E* const x = reinterpret_cast<const E*>(data + l * row_stride);
+      V state[N];
+      Formula::start(state);
+      Formula::add(state, whole ? load(x) : load(x, some), one, number);
+      store_lane(l, state);
+    }
+    int64_t used = count;
+    int level = 0;
+    for (int64_t half = kLanes / 2; half > 0; half /= 2, ++level) {
+      for (int64_t l = 0; l + half < used; ++l) {
+        V state[N], other[N];
+        load_lane(l, state);
+        load_lane(l + half, other);
+        Formula::combine(state, other, lane_meeting(table, level, l));
+        store_lane(l, state);
       }
       used = std::min(used, half);
     }
-    for (int n = 0; n < N; ++n)
-      std::copy(x + n * apart, x + n * apart + columns, reinterpret_cast<T*>(row) + n * columns);
+    V total[N];
+    load_lane(0, total);
+    for (int n = 0; n < N; ++n) {
+      if constexpr (whole) {
+        Access::store(out + n * apart, total[n]);
+      } else {
+        Access::store(out + n * apart, total[n], some);
+      }
+    }
+  }
+  static Meet lane_meeting(const Table& table, int level, int64_t lane) {
+    if constexpr (Formula::kCounts) {
+      return {V(table.part[level][lane]), V(table.product[level][lane])};
+    } else {
+      return {reducing::filled<V>(0), reducing::filled<V>(0)};
+    }
   }
 
-  static void combine(char* row, const char* other, int64_t columns, int64_t count,
-                      int64_t other_count) {
-    combine_rows(reinterpret_cast<T*>(row), columns, reinterpret_cast<const T*>(other), columns,
-                 columns, meeting<V>(count, Formula::kCounts ? other_count : 0));
-  }
-
-  template <class Op, int results>
-  static void project(const char* row, int64_t columns, int64_t reduced, double number,
-                      char* const* out) {
-    const T* const x = reinterpret_cast<const T*>(row);
-    for (int64_t c = 0; c < columns; c += W) {
-      const int64_t some = std::min(W, columns - c);
-      V total[N], result[results];
-      for (int n = 0; n < N; ++n) total[n] = Access::load(x + n * columns + c, some);
-      Op::project(total, static_cast<double>(reduced), number, result);
-      for (int n = 0; n < results; ++n)
-        Access::store(reinterpret_cast<T*>(out[n]) + c, result[n], some);
+  static void few_rows(const char* data, int64_t row_stride, int64_t count, int64_t columns,
+                       double number, char* row) {
+    T* const out = reinterpret_cast<T*>(row);
+    const Table table(count);
+    constexpr auto size = static_cast<int64_t>(sizeof(E));
+    int64_t c = 0;
+    for (; c + W <= columns; c += W) {
+      few_rows_at<true>(data + c * size, row_stride, count, W, number, table, out + c, columns);
+    }
+    if (c < columns) {
+      few_rows_at<false>(data + c * size, row_stride, count, columns - c, number, table, out + c,
+                         columns);
     }
   }
 };

@@ -10,6 +10,14 @@
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 
+#if defined(CPU_CAPABILITY_AVX512)
+inline constexpr int kVectorBytes = 64;
+#elif defined(CPU_CAPABILITY_AVX2)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
 // The state of an output: the best value, and its position in the leaf or in all elements.
 template <class Formula, class T>
 struct PositionLoops {
@@ -17,7 +25,7 @@ struct PositionLoops {
   // A bool is read as a byte: memory may hold more than 0 and 1.
   using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
   static constexpr int64_t kSearch = 1024;  // elements whose best is found before its position is
-  static constexpr int64_t kRowsTogether = 4;
+  static constexpr int64_t kRowsTogether = 8;
 
   static Stored element(Stored x) {
     if constexpr (std::is_same_v<T, bool>) return x != 0;
@@ -38,38 +46,54 @@ struct PositionLoops {
     if constexpr (std::is_floating_point_v<Stored>) {
       using V = at::vec::Vectorized<Stored>;
       constexpr int64_t W = V::size();
-      V some[4];
-      for (V& v : some) v = V(best.value);
-      for (; i + 4 * W <= count; i += 4 * W) {
-        for (int64_t k = 0; k < 4; ++k) Value::add(&some[k], V::loadu(x + i + k * W), some[k], 0);
+      if (count >= W) {
+        V some[4];
+        for (V& v : some) v = V(best.value);
+        for (; i + 4 * W <= count; i += 4 * W) {
+#pragma GCC unroll 4
+          for (int64_t k = 0; k < 4; ++k) Value::add(&some[k], V::loadu(x + i + k * W), some[k], 0);
+        }
+        for (; i + W <= count; i += W) Value::add(&some[0], V::loadu(x + i), some[0], 0);
+        // The last vector overlaps what was read: the extreme stays the same.
+        Value::add(&some[1], V::loadu(x + count - W), some[0], 0);
+        for (int64_t k = 1; k < 4; ++k) Value::add(&some[0], some[k], some[0], 0);
+        best = fold<W / 2>(some[0]);
+        i = count;
       }
-      for (int64_t k = 1; k < 4; ++k) Value::add(&some[0], some[k], some[0], 0);
-      Stored lanes[W];
-      some[0].store(lanes);
-      for (Stored lane : lanes) Value::add(&best, Lane<Stored>(lane), zero, 0);
     }
     for (; i < count; ++i) Value::add(&best, Lane<Stored>(element(x[i])), zero, 0);
     return best.value;
   }
+  template <int64_t half, class V>
+  static Stored fold(V v) {
+    Value::add(&v, upper_lanes<half>(v), v, 0);
+    if constexpr (half > 1) {
+      return fold<half / 2>(v);
+    } else {
+      Stored lanes[V::size()];
+      v.store(lanes);
+      return lanes[0];
+    }
+  }
 
   // The first position of `value`, which is there; of any NaN where it is one. Whole steps are
-  // tested at once.
+  // tested at once, in integers of the elements' width, which compilers vectorise.
   static int64_t find(const Stored* x, int64_t count, Stored value) {
     constexpr int64_t kStep = 64;
-    const bool nan = reducing::is_nan(value);
+    using Hit = formulas::Bits<Stored>;
     int64_t i = 0;
+    if (reducing::is_nan(value)) {
+      while (!reducing::is_nan(x[i])) ++i;
+      return i;
+    }
     for (; i + kStep <= count; i += kStep) {
-      bool hit = false;
-      for (int64_t k = 0; k < kStep; ++k) {
-        const Stored y = element(x[i + k]);
-        hit |= nan ? reducing::is_nan(y) : y == value;
-      }
-      if (hit) break;
+      Hit hit = 0;
+      for (int64_t k = 0; k < kStep; ++k)
+        hit = static_cast<Hit>(hit | (element(x[i + k]) == value ? Hit(1) : Hit(0)));
+      if (hit != 0) break;
     }
-    for (;; ++i) {
-      const Stored y = element(x[i]);
-      if (nan ? reducing::is_nan(y) : y == value) return i;
-    }
+    while (element(x[i]) != value) ++i;
+    return i;
   }
 
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count, double,
@@ -103,33 +127,86 @@ struct PositionLoops {
     std::fill_n(positions_of(lanes), columns, int64_t{0});
   }
 
+  // Positions within a batch of rows, in integers of the elements' width, so that values and
+  // positions fill vectors alike; -1: none of the batch. GCC's vectors, because its vectoriser
+  // gives up on the two selects.
+  using Local = std::make_signed_t<formulas::Bits<Stored>>;
+  static constexpr int64_t kBatch = sizeof(Stored) == 1 ? 64 : sizeof(Stored) == 2 ? 4096 : kLeaf;
+  static constexpr int64_t kChunk = 512;  // columns of local positions
+  static constexpr int64_t kWide = kVectorBytes / static_cast<int64_t>(sizeof(Stored));
+  typedef Stored Values __attribute__((vector_size(kVectorBytes)));
+  typedef Local Locals __attribute__((vector_size(kVectorBytes)));
+
+  static Values elements(Values x) {
+    if constexpr (std::is_same_v<T, bool>) return x != 0 ? Values{} + 1 : Values{};
+    return x;
+  }
+
+  // `together` rows for a vector of columns.
   template <int64_t together>
-  static void add_rows(const char* __restrict data, int64_t row_stride, int64_t first,
-                       int64_t columns, Stored* __restrict values, int64_t* __restrict positions) {
-    for (int64_t c = 0; c < columns; ++c) {
-      Stored best = values[c];
-      int64_t position = positions[c];
+  ITERLAB_FN static void add_vector(const char* data, int64_t row_stride, Local first,
+                                    Stored* values, Local* positions) {
+    Values best;
+    Locals position;
+    __builtin_memcpy(&best, values, kVectorBytes);
+    __builtin_memcpy(&position, positions, kVectorBytes);
+#pragma GCC unroll 8
+    for (int64_t r = 0; r < together; ++r) {
+      Values x;
+      __builtin_memcpy(&x, data + r * row_stride, kVectorBytes);
+      x = elements(x);
+      const Locals better = Formula::better_lanes(x, best);
+      best = better ? x : best;
+      const Locals here = Locals{} + static_cast<Local>(first + static_cast<Local>(r));
+      position = better ? here : position;
+    }
+    __builtin_memcpy(values, &best, kVectorBytes);
+    __builtin_memcpy(positions, &position, kVectorBytes);
+  }
+
+  template <int64_t together>
+  static void add_rows(const char* data, int64_t row_stride, Local first, int64_t columns,
+                       Stored* values, Local* positions) {
+    int64_t c = 0;
+    for (; c + kWide <= columns; c += kWide) {
+      add_vector<together>(data + c * static_cast<int64_t>(sizeof(Stored)), row_stride, first,
+                           values + c, positions + c);
+    }
+    for (; c < columns; ++c) {
       for (int64_t r = 0; r < together; ++r) {
         const Stored x = element(reinterpret_cast<const Stored*>(data + r * row_stride)[c]);
-        const bool better = Formula::better(x, best);
-        best = better ? x : best;
-        position = better ? first + r : position;
+        if (!Formula::better(x, values[c])) continue;
+        values[c] = x;
+        positions[c] = static_cast<Local>(first + r);
       }
-      values[c] = best;
-      positions[c] = position;
     }
+  }
+
+  // A chunk of columns, a batch of rows.
+  static void add_batch(const char* data, int64_t row_stride, int64_t first, int64_t count,
+                        int64_t columns, Stored* values, int64_t* positions) {
+    alignas(64) Local local[kChunk];
+    std::fill_n(local, columns, Local(-1));
+    int64_t r = 0;
+    for (; r + kRowsTogether <= count; r += kRowsTogether) {
+      add_rows<kRowsTogether>(data + r * row_stride, row_stride, static_cast<Local>(r), columns,
+                              values, local);
+    }
+    for (; r < count; ++r)
+      add_rows<1>(data + r * row_stride, row_stride, static_cast<Local>(r), columns, values, local);
+    for (int64_t c = 0; c < columns; ++c)
+      positions[c] = local[c] < 0 ? positions[c] : first + local[c];
   }
 
   static void rows(const char* data, int64_t row_stride, int64_t first, int64_t count,
                    int64_t columns, double, char* lanes) {
-    Stored* const values = values_of(lanes, columns);
-    int64_t* const positions = positions_of(lanes);
-    int64_t r = 0;
-    for (; r + kRowsTogether <= count; r += kRowsTogether)
-      add_rows<kRowsTogether>(data + r * row_stride, row_stride, first + r, columns, values,
-                              positions);
-    for (; r < count; ++r)
-      add_rows<1>(data + r * row_stride, row_stride, first + r, columns, values, positions);
+    for (int64_t r = 0; r < count; r += kBatch) {
+      for (int64_t c = 0; c < columns; c += kChunk) {
+        add_batch(data + r * row_stride + c * static_cast<int64_t>(sizeof(Stored)), row_stride,
+                  first + r, std::min(kBatch, count - r), std::min(kChunk, columns - c),
+                  values_of(lanes, columns) + c, positions_of(lanes) + c);
+      }
+    }
   }
 
   static void fold(char* lanes, int64_t, int64_t columns, char* row) {

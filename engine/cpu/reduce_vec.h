@@ -12,13 +12,46 @@ namespace reducing {
 template <class T>
 using Vec = at::vec::Vectorized<T>;
 
+// max_ps and its kin give the second operand where either is NaN, so that only a NaN in the first
+// has to be kept: two instructions, where at::vec::maximum takes four.
+#if defined(CPU_CAPABILITY_AVX512)
+#define ITERLAB_EXTREME(name, instruction)                                                \
+  ITERLAB_FN Vec<float> name(const Vec<float>& a, const Vec<float>& b) {                  \
+    return _mm512_mask_##instruction##_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b); \
+  }                                                                                       \
+  ITERLAB_FN Vec<double> name(const Vec<double>& a, const Vec<double>& b) {               \
+    return _mm512_mask_##instruction##_pd(a, _mm512_cmp_pd_mask(a, a, _CMP_ORD_Q), a, b); \
+  }
+#elif defined(CPU_CAPABILITY_AVX2)
+#define ITERLAB_EXTREME(name, instruction)                                  \
+  ITERLAB_FN Vec<float> name(const Vec<float>& a, const Vec<float>& b) {    \
+    return _mm256_blendv_ps(_mm256_##instruction##_ps(a, b), a,             \
+                            _mm256_cmp_ps(a, a, _CMP_UNORD_Q));             \
+  }                                                                         \
+  ITERLAB_FN Vec<double> name(const Vec<double>& a, const Vec<double>& b) { \
+    return _mm256_blendv_pd(_mm256_##instruction##_pd(a, b), a,             \
+                            _mm256_cmp_pd(a, a, _CMP_UNORD_Q));             \
+  }
+#else
+#define ITERLAB_EXTREME(name, instruction)                                   \
+  template <class T>                                                         \
+  ITERLAB_FN Vec<T> name(const Vec<T>& a, const Vec<T>& b) {                 \
+    return Vec<T>::blendv(Vec<T>::blendv(b, a, a instruction b), a, a != a); \
+  }
+#endif
+#if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
+ITERLAB_EXTREME(maximum, max)
+ITERLAB_EXTREME(minimum, min)
+#else
+ITERLAB_EXTREME(maximum, >)
+ITERLAB_EXTREME(minimum, <)
+#endif
+#undef ITERLAB_EXTREME
+
+// a * b + c, rounded once where the instruction set can.
 template <class T>
-ITERLAB_FN Vec<T> maximum(const Vec<T>& a, const Vec<T>& b) {
-  return at::vec::maximum(a, b);
-}
-template <class T>
-ITERLAB_FN Vec<T> minimum(const Vec<T>& a, const Vec<T>& b) {
-  return at::vec::minimum(a, b);
+ITERLAB_FN Vec<T> fma(const Vec<T>& a, const Vec<T>& b, const Vec<T>& c) {
+  return at::vec::fmadd(a, b, c);
 }
 template <class T>
 ITERLAB_FN Vec<T> minus(const Vec<T>& a, const Vec<T>& b) {
@@ -33,16 +66,14 @@ ITERLAB_FN Vec<T> square(const Vec<T>& x) {
   return x * x;
 }
 template <class T>
-ITERLAB_FN Vec<T> inner_product(const Vec<T>& a, const Vec<T>& b) {
-  return a * b;
-}
-template <class T>
 ITERLAB_FN Vec<T> sqrt(const Vec<T>& x) {
   return x.sqrt();
 }
+// exp of numbers up to 0. at::vec's fast form for float: within 2 units in the last place there, at
+// three times the speed of SLEEF's. NaN may become a number.
 template <class T>
-ITERLAB_FN Vec<T> exp(const Vec<T>& x) {
-  return x.exp();
+ITERLAB_FN Vec<T> exp_of_negative(const Vec<T>& x) {
+  return x.exp_u20();
 }
 template <class T>
 ITERLAB_FN Vec<T> log(const Vec<T>& x) {

@@ -31,13 +31,20 @@ struct Formula {
   template <class E, class T>
   using Block = T;
   static constexpr bool stops_early = false;
-  // Looks at bits only: elements of one width share their loops.
+  // Waits for arithmetic and not for memory: one block at a time is enough.
+  static constexpr bool kHeavy = false;
+  // Looks at bits only: integers of one width share their loops.
   static constexpr bool kSignless = false;
+  // The type in which a few rows of E are collected, for one update of the accumulators.
+  template <class E, class T>
+  using Rows = T;
 };
 
 struct Sum : Formula {
   template <class E, class T>
   using Block = std::conditional_t<(sizeof(E) < 4), int32_t, T>;
+  template <class E, class T>
+  using Rows = std::conditional_t<sizeof(E) == 1, int16_t, Block<E, T>>;
   template <class V>
   ITERLAB_FN static void start(V* state) {
     state[0] = V(typename V::value_type(0));
@@ -99,6 +106,8 @@ struct CountNonzero : Sum {
   static constexpr bool kSignless = true;
   template <class E, class T>
   using Block = std::conditional_t<sizeof(E) <= 4, int32_t, int64_t>;
+  template <class E, class T>
+  using Rows = std::conditional_t<sizeof(E) == 1, int16_t, Block<E, T>>;
   template <class T, class E>
   ITERLAB_FN static T map(E x) {
     return x != E(0) ? T(1) : T(0);
@@ -154,8 +163,7 @@ struct MinimumAndMaximum : Formula {
   }
 };
 
-// The bitwise formulas: on truth values, 0 and 1, they are logical. A block is collected in lanes
-// of the element's width.
+// The unsigned type of an element's width.
 template <class E>
 using Bits =
     std::conditional_t<sizeof(E) == 1, uint8_t,
@@ -218,29 +226,58 @@ struct BitwiseXor : Formula {
   }
 };
 
-struct Any : BitwiseOr {
+// Truth. A block of integers is collected as it is, the bitwise or and the smallest of its elements:
+// zero exactly where the answer is no.
+struct Truth : Formula {
+  static constexpr bool kSignless = true;
+  static constexpr bool stops_early = true;
   template <class E, class T>
   using Block = Bits<E>;
+  template <class E, class T>
+  using Rows = Bits<E>;
   template <class T, class E>
   ITERLAB_FN static T map(E x) {
-    return x != E(0) ? T(1) : T(0);
+    if constexpr (std::is_integral_v<E>) {
+      return static_cast<T>(x);
+    } else {
+      return x != E(0) ? T(1) : T(0);
+    }
   }
-  static constexpr bool stops_early = true;
+  template <class B>
+  ITERLAB_FN static uint8_t narrow(B block) {
+    return block != 0;
+  }
+};
+
+struct Any : Truth {
+  template <class V>
+  ITERLAB_FN static void start(V* state) {
+    BitwiseOr::start(state);
+  }
+  template <class V>
+  ITERLAB_FN static void add(V* state, const V& x, const V& nth, double number) {
+    BitwiseOr::add(state, x, nth, number);
+  }
+  template <class V>
+  ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>& meet) {
+    BitwiseOr::combine(state, other, meet);
+  }
   static bool is_final(uint8_t truth) { return truth != 0; }
 };
 
-struct All : BitwiseAnd {
-  template <class E, class T>
-  using Block = Bits<E>;
+struct All : Truth {
   template <class V>
   ITERLAB_FN static void start(V* state) {
     state[0] = V(typename V::value_type(1));
   }
-  template <class T, class E>
-  ITERLAB_FN static T map(E x) {
-    return x != E(0) ? T(1) : T(0);
+  template <class V>
+  ITERLAB_FN static void add(V* state, const V& x, const V&, double) {
+    state[0] = reducing::minimum(state[0], x);
   }
-  static constexpr bool stops_early = true;
+  template <class V>
+  ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>&) {
+    state[0] = reducing::minimum(state[0], other[0]);
+  }
   static bool is_final(uint8_t truth) { return truth == 0; }
 };
 
@@ -257,7 +294,7 @@ struct Moments : Formula {
   ITERLAB_FN static void add(V* state, const V& x, const V& nth, double) {
     const V before = reducing::minus(x, state[0]);
     state[0] = state[0] + before * nth;
-    state[1] = state[1] + reducing::inner_product(before, reducing::minus(x, state[0]));
+    state[1] = reducing::fma(before, reducing::minus(x, state[0]), state[1]);
   }
   template <class V>
   ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>& meet) {
@@ -269,6 +306,7 @@ struct Moments : Formula {
 
 // The maximum m, and the sum of exp(x - m), both updated with one exponential for each element.
 struct LogSumExp : Formula {
+  static constexpr bool kHeavy = true;
   static constexpr int components = 2;
   template <class V>
   ITERLAB_FN static void start(V* state) {
@@ -285,10 +323,10 @@ struct LogSumExp : Formula {
   ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>&) {
     const V zero(typename V::value_type(0));
     const V above = reducing::distance(other[0], state[0]);
-    const V scale = reducing::exp(reducing::minus(zero, reducing::abs(above)));
+    const V scale = reducing::exp_of_negative(reducing::minus(zero, reducing::abs(above)));
     state[1] = reducing::select_greater(above, zero, state[1] * scale + other[1],
                                         state[1] + other[1] * scale);
-    state[0] = reducing::maximum(state[0], other[0]);
+    state[0] = reducing::maximum(state[0], other[0]);  // NaN stays here
   }
 };
 
@@ -314,10 +352,11 @@ struct SumAbsolute : Sum, AbsoluteMap {
 struct SumSquares : Sum, AbsoluteMap {
   template <class V>
   ITERLAB_FN static void add(V* state, const V& x, const V&, double) {
-    state[0] = state[0] + x * x;
+    state[0] = reducing::fma(x, x, state[0]);
   }
 };
 struct SumPowers : Sum, AbsoluteMap {
+  static constexpr bool kHeavy = true;
   template <class V>
   ITERLAB_FN static void add(V* state, const V& x, const V&, double order) {
     state[0] = state[0] + reducing::pow(reducing::abs(x), reducing::filled<V>(order));
@@ -345,6 +384,10 @@ struct PositionOfMaximum {
   ITERLAB_FN static bool better(T x, T best) {
     return !(x <= best) & !reducing::is_nan(best);
   }
+  template <class Values>  // the same for vectors of the compiler
+  ITERLAB_FN static auto better_lanes(Values x, Values best) {
+    return ~(x <= best) & (best == best);
+  }
 };
 struct PositionOfMinimum {
   static constexpr bool kPosition = true;
@@ -352,6 +395,10 @@ struct PositionOfMinimum {
   template <class T>
   ITERLAB_FN static bool better(T x, T best) {
     return !(x >= best) & !reducing::is_nan(best);
+  }
+  template <class Values>  // the same for vectors of the compiler
+  ITERLAB_FN static auto better_lanes(Values x, Values best) {
+    return ~(x >= best) & (best == best);
   }
 };
 

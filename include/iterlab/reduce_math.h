@@ -69,18 +69,18 @@ ITERLAB_FN Lane<T> square(Lane<T> x) {
     return x.value * x.value;
   }
 }
-// a * b, and the real part of a * conj(b) for complex numbers.
+// a * b + c; for moments of complex numbers, the real part of a * conj(b), and c.
 template <class T>
-ITERLAB_FN Lane<T> inner_product(Lane<T> a, Lane<T> b) {
+ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   if constexpr (is_complex_v<T>) {
-    return T(a.value.real() * b.value.real() + a.value.imag() * b.value.imag());
+    return T(a.value.real() * b.value.real() + a.value.imag() * b.value.imag()) + c.value;
   } else {
-    return a.value * b.value;
+    return a.value * b.value + c.value;
   }
 }
 
 template <class T>
-ITERLAB_FN Lane<T> exp(Lane<T> x) {
+ITERLAB_FN Lane<T> exp_of_negative(Lane<T> x) {
   return std::exp(x.value);
 }
 template <class T>

@@ -33,6 +33,7 @@ struct BasicReduceShapePlan {
   DType loaded_dtype = DType::Undefined;  // the type in which kernels read elements
   DType accumulate_dtype = DType::Undefined;  // the type that they are collected in
   std::array<DType, kMaxResults> result_dtypes{DType::Undefined, DType::Undefined};
+  int variant = 0;               // the formula that the number chooses
   uint32_t resized_outputs = 0;  // bit i: given output i has to be resized
 };
 
@@ -47,7 +48,6 @@ struct ReducePlan : BasicReduceShapePlan<int64_t> {
   std::array<DType, kMaxResults> output_dtypes{DType::Undefined, DType::Undefined};
   ReduceForm form = ReduceForm::inner;
   double number = 0;    // the reduction's own: a norm's order, a variance's correction
-  int variant = 0;      // the formula that the number chooses
   bool split = false;   // few outputs: the leaves of one output may be shared between threads
   bool staged = false;  // elements go through a buffer in the loaded type
   int64_t bytes = 0;
