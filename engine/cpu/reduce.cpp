@@ -82,9 +82,9 @@ class StripRunner {
     const DType result = plan_.result_dtypes[i], output = plan_.output_dtypes[i];
     if (result != output && result != projected) {
       call_.stage.cast[type_index(projected)][type_index(result)](values, staged_, strip.columns);
-      stage_out(call_.stage, tile, result, output, staged_, raw_);
+      stage_out(call_.stage, tile, result, output, staged_, raw_, false);
     } else {
-      stage_out(call_.stage, tile, projected, output, values, raw_);
+      stage_out(call_.stage, tile, projected, output, values, raw_, false);
     }
   }
 
