@@ -81,6 +81,18 @@ void check_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
                     std::string("expected ") + expected + ", got dtypes " + got);
 }
 
+// What follows from the common dtype.
+template <class Int>
+void set_dtypes(DType common, const OpInfo& op, BasicShapePlan<Int>& plan) {
+  const bool to_bool =
+      op.promotion == Promotion::AlwaysBool || op.promotion == Promotion::FloatToBool;
+  const bool complex_to_real = op.promotion == Promotion::ComplexToReal ||
+                               op.promotion == Promotion::IntToFloatComplexToReal;
+  plan.common_dtype = common;
+  plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
+  plan.result_dtype = to_bool ? DType::Bool : complex_to_real ? real_of(common) : common;
+}
+
 template <class Int>
 void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShapePlan<Int>& plan) {
   check_bool_inputs(operands, op);
@@ -89,8 +101,6 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
   const bool int_to_float = op.promotion == Promotion::IntToFloat ||
                             op.promotion == Promotion::FloatToBool ||
                             op.promotion == Promotion::IntToFloatComplexToReal;
-  const bool complex_to_real = op.promotion == Promotion::ComplexToReal ||
-                               op.promotion == Promotion::IntToFloatComplexToReal;
   if (int_to_float && !operands.rounds && is_integral(common, true))
     common = operands.default_dtype;
   if (op.promotion == Promotion::ToArgument) common = operands.dtype_argument;
@@ -98,11 +108,7 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
     throw PlanError(PlanError::Kind::NotImplemented, op,
                     "expected a dtype that it computes in, got " + dtype_text(common));
   }
-  plan.common_dtype = common;
-  plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
-  const bool to_bool =
-      op.promotion == Promotion::AlwaysBool || op.promotion == Promotion::FloatToBool;
-  plan.result_dtype = to_bool ? DType::Bool : complex_to_real ? real_of(common) : common;
+  set_dtypes(common, op, plan);
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated) continue;

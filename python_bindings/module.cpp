@@ -1,10 +1,10 @@
-// The Python door to the planner: operators, plans and paths as Python data. Needs no tensor and no
-// libtorch.
+// The Python door to the planner: operators, plans and paths as Python data, made without tensors.
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
 #include "engine/reduce_plan.h"
 #include "iterlab/error.h"
+#include "python_bindings/fast_call.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -224,7 +224,7 @@ void raise(const PlanError& error) {
 }  // namespace
 
 PYBIND11_MODULE(_C, module) {
-  module.doc() = "The planner of iterlab, without tensors.";
+  module.doc() = "The planner of iterlab, and its operators as functions.";
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
@@ -296,6 +296,7 @@ PYBIND11_MODULE(_C, module) {
   module.def(
       "force_path", &force, py::arg("path"),
       "Makes plans of this thread take a path (None: their own); returns the path forced before.");
+  bind_fast_calls(module);
   module.def("cpu_capability", &cpu_capability,
              "The instruction set that CPU kernels run with: default, avx2 or avx512.");
 }

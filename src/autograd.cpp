@@ -34,9 +34,12 @@ struct InputMetadata {
   }
 };
 
+// Note [No copies of tensors]
+// A copy of a tensor that Python holds takes the GIL (since torch 2.13), about as long as a small
+// call. isFwGradDefined and the like take std::optional, which is a copy.
 bool any_tangent(const Arguments& arguments) {
   for (int i = 0; i < arguments.num_tensors; ++i) {
-    if (ag::isFwGradDefined(*arguments.tensors[i])) return true;
+    if (arguments.tensors[i]->_fw_grad(/*level=*/0).defined()) return true;
   }
   return false;
 }
@@ -185,7 +188,7 @@ void refuse_out_with_grad(const OpInfo& op, const Arguments& arguments, const Te
   bool any = requires_grad(out);
   for (int i = 0; i < arguments.num_tensors; ++i) any = any || requires_grad(*arguments.tensors[i]);
   if (any) ag::throw_error_out_requires_grad(op.name);
-  TORCH_CHECK_NOT_IMPLEMENTED(!any_tangent(arguments) && !ag::isFwGradDefined(out),
+  TORCH_CHECK_NOT_IMPLEMENTED(!any_tangent(arguments) && !out._fw_grad(/*level=*/0).defined(),
                               "Trying to use forward AD with iterlab::", op.name,
                               ".out that does not support it");
 }

@@ -2,6 +2,7 @@
 #include "src/call.h"
 
 #include "engine/cpu/elementwise.h"
+#include "engine/cpu/share.h"
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
@@ -22,11 +23,12 @@ void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
     operands.input(i) = as_operand(*arguments.tensors[i]);
 }
 
+// Allocates the result, or resizes the given output; gives the former.
 at::Tensor make_result(const Plan& plan, Output output) {
   if (output.kind == OutputKind::Allocated)
     return empty_cpu(plan.shape, plan.output_strides, plan.result_dtype);
   if (plan.resized_outputs != 0) resize_output(*output.tensor, plan.shape, plan.output_strides);
-  return *output.tensor;
+  return {};
 }
 
 void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result) {
@@ -43,24 +45,28 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
     numbers = with_extra;
   }
   const cpu::KernelTable& table = kernel_table();
+  const bool alone = static_cast<double>(plan.bytes) * plan.op->cost < 2 * cpu::kGrainBytes;
   cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
-                       torch_parallel());
+                       alone ? Parallel{} : torch_parallel());
 }
 
 }  // namespace
 
+at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
+  Operands operands;
+  make_operands(op, arguments, output, operands);
+  Plan plan;
+  make_plan(operands, op, plan);
+  check_parameters(op, arguments, plan.common_dtype);
+  check_numbers(op, arguments, plan.common_dtype);
+  at::Tensor allocated = make_result(plan, output);
+  const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
+  if (plan.numel != 0) run(plan, arguments, result);
+  return allocated;
+}
+
 at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
-  return with_torch_errors([&] {
-    Operands operands;
-    make_operands(op, arguments, output, operands);
-    Plan plan;
-    make_plan(operands, op, plan);
-    check_parameters(op, arguments, plan.common_dtype);
-    check_numbers(op, arguments, plan.common_dtype);
-    at::Tensor result = make_result(plan, output);
-    if (plan.numel != 0) run(plan, arguments, result);
-    return result;
-  });
+  return with_torch_errors([&] { return try_call_cpu(op, arguments, output); });
 }
 
 }  // namespace iterlab

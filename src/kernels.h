@@ -49,6 +49,13 @@ c10::TypedOperatorHandle<Signature> typed_handle(const c10::OperatorName& name) 
       .typed<Signature>();
 }
 
+// Whether autograd has anything to do with an operand, in either mode.
+inline bool is_tracked(const at::Tensor& tensor) {
+  return (tensor.requires_grad() && c10::GradMode::is_enabled()) ||
+         tensor._fw_grad(/*level=*/0).defined();
+}
+inline bool is_tracked(const at::Scalar&) { return false; }
+
 template <class>
 using AsTensor = const at::Tensor&;
 
@@ -102,12 +109,14 @@ struct ElementwiseSignature<TypeList<A...>, P...> {
     Autograd(const OpInfo& o, const c10::OperatorName& name)
         : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Functional>(name)) {}
     at::Tensor operator()(c10::DispatchKeySet keys, A... operands, P... parameters) {
-      const Pack arguments(op, operands..., parameters...);
-      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/false);
-      at::Tensor result = [&] {
+      const auto call_below = [&] {
         at::AutoDispatchBelowADInplaceOrView guard;
         return handle.redispatch(keys & c10::after_autograd_keyset, operands..., parameters...);
-      }();
+      };
+      if (!(is_tracked(operands) || ...)) return call_below();
+      const Pack arguments(op, operands..., parameters...);
+      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/false);
+      at::Tensor result = call_below();
       grad.finish(result);
       return result;
     }
@@ -172,12 +181,17 @@ struct InplaceSignature<TypeList<A...>, P...> {
         : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Inplace>(name)) {}
     at::Tensor& operator()(c10::DispatchKeySet keys, at::Tensor& input, A... others,
                            P... parameters) {
-      const Pack arguments(op, input, others..., parameters...);
-      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/true);
-      {
+      const auto call_below = [&] {
         at::AutoDispatchBelowAutograd guard;
         handle.redispatch(keys & c10::after_autograd_keyset, input, others..., parameters...);
+      };
+      if (!(is_tracked(input) || ... || is_tracked(others))) {
+        call_below();
+        return input;
       }
+      const Pack arguments(op, input, others..., parameters...);
+      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/true);
+      call_below();
       grad.finish(input);
       return input;
     }

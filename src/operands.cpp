@@ -127,7 +127,7 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     const Parameter& parameter = op.parameters[static_cast<size_t>(i)];
     if (!reaches_functor(parameter.kind)) continue;
     const Number& value = arguments.parameters[n++];
-    const std::string name = parameter.name;
+    const auto name = [&] { return std::string(parameter.name); };
     if (parameter.kind == ParameterKind::Choice && value.integer < 0) {
       std::string choices;
       for (int c = 0; c < parameter.num_choices; ++c) {
@@ -135,19 +135,19 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
         choices += (c == 0 ? "" : " or ") +
                    (choice == nullptr ? std::string("None") : "'" + std::string(choice) + "'");
       }
-      refuse("expected " + name + " to be " + choices + ", got another string");
+      refuse("expected " + name() + " to be " + choices + ", got another string");
     }
     if (parameter.at_least_zero && value.real < 0) refuse("expected " + name + " to be at least 0");
     if (parameter.kind != ParameterKind::Alpha) continue;
     if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
-      refuse("expected a number for " + name + ", got a bool: bool goes with bool results only");
+      refuse("expected a number for " + name() + ", got a bool: bool goes with bool results only");
     }
     if (is_integral(common_dtype, true) && !value.is_integral()) {
-      refuse("expected an integer for " + name +
+      refuse("expected an integer for " + name() +
              " with integral operands, got a floating point number");
     }
     if (!is_complex(common_dtype) && value.kind == Number::Kind::Complex) {
-      refuse("expected a real number for " + name + " with real operands, got a complex number");
+      refuse("expected a real number for " + name() + " with real operands, got a complex number");
     }
   }
   if (op.refuses_parameters == nullptr) return;

@@ -25,16 +25,15 @@ void describe(const OpInfo& op, const at::Tensor& input, const ReduceArguments& 
   operands.input(0) = as_operand(input);
 }
 
+// Allocates the results that are not given, and resizes those that are; gives the former.
 ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const GivenResults& given) {
   ReduceResults results;
   for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
     if (given[i] == nullptr) {
       results[i] = empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtypes[i]);
-      continue;
-    }
-    if ((plan.resized_outputs >> i & 1u) != 0)
+    } else if ((plan.resized_outputs >> i & 1u) != 0) {
       resize_output(*given[i], plan.output_shape, plan.output_strides);
-    results[i] = *given[i];
+    }
   }
   return results;
 }
@@ -52,24 +51,28 @@ ReduceRequest reduce_request(const OpInfo& op, int64_t ndim, const ReduceArgumen
   return request;
 }
 
+ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
+                             const ReduceArguments& arguments, const GivenResults& given) {
+  Operands operands;
+  describe(op, input, arguments, given, operands);
+  ReducePlan plan;
+  make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
+  ReduceResults results = make_results(op, plan, given);
+  if (plan.outputs == 0) return results;
+  const cpu::KernelTable& table = kernel_table();
+  char* outputs[kMaxResults] = {};
+  for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
+    const at::Tensor& result = given[i] == nullptr ? results[i] : *given[i];
+    outputs[i] = static_cast<char*>(result.mutable_data_ptr());
+  }
+  cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage, outputs,
+                     static_cast<const char*>(input.const_data_ptr()), torch_parallel());
+  return results;
+}
+
 ReduceResults reduce_cpu(const OpInfo& op, const at::Tensor& input,
                          const ReduceArguments& arguments, const GivenResults& given) {
-  return with_torch_errors([&] {
-    Operands operands;
-    describe(op, input, arguments, given, operands);
-    ReducePlan plan;
-    make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
-    ReduceResults results = make_results(op, plan, given);
-    if (plan.outputs != 0) {
-      const cpu::KernelTable& table = kernel_table();
-      char* outputs[kMaxResults] = {};
-      for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i)
-        outputs[i] = static_cast<char*>(results[i].mutable_data_ptr());
-      cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage, outputs,
-                         static_cast<const char*>(input.const_data_ptr()), torch_parallel());
-    }
-    return results;
-  });
+  return with_torch_errors([&] { return try_reduce_cpu(op, input, arguments, given); });
 }
 
 }  // namespace iterlab

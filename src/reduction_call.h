@@ -29,8 +29,14 @@ using GivenResults = std::array<at::Tensor*, kMaxResults>;
 // The dims and the number of a call. Raises as torch does for dims that are not there.
 ReduceRequest reduce_request(const OpInfo& op, int64_t ndim, const ReduceArguments& arguments);
 
+// Computes the results, on the CPU. Returns those that it allocates, undefined tensors in place of
+// those that are given. Note [No copies of tensors]
 ReduceResults reduce_cpu(const OpInfo& op, const at::Tensor& input,
                          const ReduceArguments& arguments, const GivenResults& given);
+// The same, with a PlanError where the call is not one that the operator takes; nothing has been
+// touched then.
+ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
+                             const ReduceArguments& arguments, const GivenResults& given);
 // The results' shapes, dtypes and strides, on symbolic sizes.
 ReduceResults reduce_meta(const OpInfo& op, const at::Tensor& input,
                           const ReduceArguments& arguments, const GivenResults& given);

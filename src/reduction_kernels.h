@@ -80,11 +80,13 @@ struct ReductionSignature<TypeList<O...>, P...> {
           handle(typed_handle<Functional>(name)) {}
     typename Types::Values operator()(c10::DispatchKeySet keys, const at::Tensor& input,
                                       P... parameters) {
-      ReductionGrad grad(op, derivative, input, pack(parameters...));
-      typename Types::Values results = [&] {
+      const auto call_below = [&] {
         at::AutoDispatchBelowADInplaceOrView guard;
         return handle.redispatch(keys & c10::after_autograd_keyset, input, parameters...);
-      }();
+      };
+      if (!is_tracked(input)) return call_below();
+      ReductionGrad grad(op, derivative, input, pack(parameters...));
+      typename Types::Values results = call_below();
       grad.finish(Types::list(results), [&](const at::Tensor& tangent) {
         return Types::list(handle.call(tangent, parameters...));
       });

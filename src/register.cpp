@@ -2,7 +2,7 @@
 #include "engine/op_table.h"
 #include "iterlab/ops.h"
 #include "src/cuda_backend.h"
-#include "src/kernels.h"
+#include "src/signature.h"
 #include "src/transforms.h"
 
 #include <torch/library.h>
@@ -94,43 +94,11 @@ void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar
                                                                        overload.name());
 }
 
-// The C++ type of a parameter in a signature.
-template <ParameterKind kind, bool optional>
-constexpr auto parameter_type() {
-  if constexpr (kind == ParameterKind::DType) {
-    return std::type_identity<at::ScalarType>{};
-  } else if constexpr (kind == ParameterKind::MemoryFormat) {
-    return std::type_identity<std::optional<at::MemoryFormat>>{};
-  } else if constexpr (kind == ParameterKind::Float) {
-    return std::type_identity<double>{};
-  } else if constexpr (kind == ParameterKind::OptionalFloat) {
-    return std::type_identity<std::optional<double>>{};
-  } else if constexpr (kind == ParameterKind::Int) {
-    return std::type_identity<int64_t>{};
-  } else if constexpr (kind == ParameterKind::Bool) {
-    return std::type_identity<bool>{};
-  } else if constexpr (kind == ParameterKind::Choice) {
-    return std::type_identity<
-        std::conditional_t<optional, std::optional<c10::string_view>, c10::string_view>>{};
-  } else {
-    return std::type_identity<const at::Scalar&>{};
-  }
-}
-
-template <class Op, size_t i>
-using ParameterType = typename decltype(parameter_type<Op::parameters[i].kind,
-                                                       takes_none(Op::parameters[i])>())::type;
-
-template <bool is_scalar>
-using OperandType = std::conditional_t<is_scalar, const at::Scalar&, const at::Tensor&>;
-
 // The overloads of one operator whose inputs in `scalar_inputs` are numbers. Note [Number operands]
-template <class Op, uint32_t scalar_inputs, size_t... I, size_t... P>
-void register_overloads(torch::Library& library, std::index_sequence<I...>,
-                        std::index_sequence<P...>) {
+template <class Op, uint32_t scalar_inputs>
+void register_overloads(torch::Library& library) {
   const OpInfo& op = *find_op(Op::name);
-  using Sig = ElementwiseSignature<TypeList<OperandType<(scalar_inputs >> I & 1u) != 0>...>,
-                                   ParameterType<Op, P>...>;
+  using Sig = typename SignatureOf<Op, scalar_inputs>::Elementwise;
   constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
   if constexpr (has_tensor) {
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
@@ -141,12 +109,7 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
   }
   register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
-    const auto others = []<size_t... K>(std::index_sequence<K...>) {
-      return TypeList<OperandType<(scalar_inputs >> (K + 1) & 1u) != 0>...>{};
-    }(std::make_index_sequence<Op::num_inputs - 1>{});
-    register_inplace<
-        InplaceSignature<std::remove_const_t<decltype(others)>, ParameterType<Op, P>...>>(
-        library, op, scalar_inputs);
+    register_inplace<typename SignatureOf<Op, scalar_inputs>::Inplace>(library, op, scalar_inputs);
   }
 }
 
@@ -156,8 +119,7 @@ void register_elementwise(torch::Library& library) {
   constexpr uint32_t may_be_numbers =
       (several_promoted ? Op::promoted_inputs : 0) | Op::number_inputs;
   if constexpr ((scalar_inputs & ~may_be_numbers) == 0) {
-    register_overloads<Op, scalar_inputs>(library, std::make_index_sequence<Op::num_inputs>{},
-                                          std::make_index_sequence<Op::parameters.size()>{});
+    register_overloads<Op, scalar_inputs>(library);
   }
   if constexpr (scalar_inputs + 1 < 1u << Op::num_inputs)
     register_elementwise<Op, scalar_inputs + 1>(library);

@@ -236,20 +236,26 @@ std::vector<int64_t> shifted_dims(const c10::IValue& dims, int64_t rank) {
   return result;
 }
 
-// A reduction that takes no dim, of all elements of each sample.
+// A reduction that takes no dim: sample by sample.
 void run_each_sample(const c10::OperatorHandle& handle, const BatchedCall& call, Stack* stack) {
-  const BatchedArgument& input = call.tensors[0];
-  const size_t returns = handle.schema().returns().size();
-  std::vector<std::vector<Tensor>> results(returns);
-  for (const Tensor& sample : input.value.unbind(0)) {
+  const int64_t count = call.tensors[0].value.size(0);
+  std::vector<std::vector<Tensor>> results(handle.schema().returns().size());
+  for (int64_t sample = 0; sample < count; ++sample) {
     Stack inner = call.originals();
-    inner[input.position] = sample;
+    for (const BatchedArgument& tensor : call.tensors) {
+      inner[tensor.position] = tensor.batched ? tensor.value.select(0, sample) : tensor.value;
+    }
     handle.callBoxed(inner);
-    for (size_t i = 0; i < returns; ++i) results[i].push_back(inner[i].toTensor());
+    for (size_t i = 0; i < results.size(); ++i) results[i].push_back(inner[i].toTensor());
   }
-  for (size_t i = 0; i < returns; ++i) {
+  size_t written = 0;
+  for (const BatchedArgument& tensor : call.tensors) {
+    if (!tensor.written) continue;
+    stack->push_back(call.originals()[tensor.position]);
+    ++written;
+  }
+  for (size_t i = written; i < results.size(); ++i)
     stack->push_back(at::functorch::makeBatched(at::stack(results[i]), 0, call.level()));
-  }
 }
 
 // Reductions: over the same dims of the sample. One of no dims is over a dim of size 1, which goes.

@@ -45,10 +45,9 @@ def call(entry: OpEntry, values: list[Any], inplace: bool = False, **more: Any) 
 
 
 def is_differentiable(entry: OpEntry) -> bool:
-    """Whether gradients flow: as the operator's result says."""
+    """Whether gradients flow: the result's node is not one that refuses."""
     if dtype_for(entry) != torch.float32:
         return False
     inputs = [x.clone().requires_grad_(x.is_floating_point()) for x in operands(entry)]
-    return any(
-        x.requires_grad and x.is_floating_point() for x in calls.outputs_of(call(entry, inputs))
-    )
+    nodes = [x.grad_fn for x in calls.outputs_of(call(entry, inputs)) if x.grad_fn is not None]
+    return any(node.name() != "NotImplemented" for node in nodes)

@@ -355,3 +355,16 @@ def test_plans_are_plain_data(op: str) -> None:
     assert plan == calls.invoke(
         lambda *a, **k: iterlab.plan(op, *a, **k), entry, operands, parameters
     )
+
+
+@pytest.mark.parametrize("entry", calls.ELEMENTWISE, ids=calls.name_of)
+def test_plain_operands_plan_as_all_others(entry: iterlab.OpEntry) -> None:
+    """Note [Plain operands]: the short way comes to what the steps come to, which out= takes."""
+    for name in entry.dtypes:
+        dtype = torch.bool if entry.bool_inputs else getattr(torch, name)
+        parameters = calls.parameter_sets(entry)[0]
+        for shape in [(16,), (3, 4, 5), (2, 1, 7)]:
+            operands = [torch.empty(shape, dtype=dtype, device="meta") for _ in entry.inputs]
+            plain = iterlab.plan(entry.name, *operands, **parameters)
+            out = torch.empty(shape, dtype=getattr(torch, plain.result_dtype), device="meta")
+            assert plain == iterlab.plan(entry.name, *operands, **parameters, out=out)

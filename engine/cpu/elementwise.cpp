@@ -61,7 +61,8 @@ class TileWalk {
     for (int d = 0; d < ndim_; ++d) {
       const int64_t size = d < plan.loop_shape.size() ? plan.loop_shape[d] : 1;
       step_[d] = d == 0 ? plan.tile_inner : d == 1 ? plan.tile_rows : 1;
-      tiles_[d] = (size + step_[d] - 1) / step_[d];
+      // Small calls are one tile, and divisions show in them.
+      tiles_[d] = size <= step_[d] ? 1 : (size + step_[d] - 1) / step_[d];
       total_ *= tiles_[d];
     }
   }
@@ -71,6 +72,8 @@ class TileWalk {
   void seek(int64_t tile) {
     for (int i = 0; i < ndim_; ++i) {
       const int d = dim(i);
+      index_[d] = 0;
+      if (tiles_[d] == 1) continue;
       index_[d] = tile % tiles_[d] * step_[d];
       tile /= tiles_[d];
     }
