@@ -3,6 +3,7 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
@@ -83,8 +84,10 @@ struct TensorArgument {
       tensor = &THPVariable_Unpack(object);
       return true;
     }
+    // A mode written in Python would get the number itself, which this overload does not take.
+    if (!parameter.takes_number || c10::impl::TorchDispatchModeTLS::any_modes_set()) return false;
     at::Scalar value;
-    if (!parameter.takes_number || !load_number(object, value)) return false;
+    if (!load_number(object, value)) return false;
     number = at::native::wrapped_scalar_tensor(value);
     tensor = &number;
     return true;

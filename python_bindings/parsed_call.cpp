@@ -210,8 +210,26 @@ PyObject* ParsedCall::call(PyObject* const* args, Py_ssize_t count, PyObject* ke
   return run(parsed);
 }
 
+// torch's parser takes numbers for tensors in functions of some names; the dispatcher has overloads
+// for them. Note [Number operands]
+const ParsedCall::Overload& ParsedCall::chosen(torch::PythonArgs& parsed) const {
+  const Overload& first = overloads_[static_cast<size_t>(parsed.idx)];
+  const std::vector<c10::Argument>& arguments = first.op.schema().arguments();
+  std::string numbers = "Scalar";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    PyObject* const given = parsed.args[i];
+    const bool tensor = arguments[i].type()->kind() == c10::TypeKind::TensorType;
+    if (tensor && given != nullptr && !THPVariable_Check(given))
+      numbers += "_" + arguments[i].name();
+  }
+  for (const Overload& overload : overloads_) {
+    if (overload.op.schema().overload_name() == numbers) return overload;
+  }
+  return first;
+}
+
 PyObject* ParsedCall::run(torch::PythonArgs& parsed) const {
-  const Overload& overload = overloads_[static_cast<size_t>(parsed.idx)];
+  const Overload& overload = chosen(parsed);
   const std::vector<c10::Argument>& arguments = overload.op.schema().arguments();
   torch::jit::Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i)

@@ -33,6 +33,7 @@ class ParsedCall {
   static std::vector<Overload> find_overloads(const std::string& name);
   static std::vector<std::string> signatures(const std::string& name,
                                              const std::vector<Overload>& overloads);
+  const Overload& chosen(torch::PythonArgs& parsed) const;
   PyObject* run(torch::PythonArgs& parsed) const;
   static PyObject* wrap(const Overload& overload, torch::jit::Stack& results);
 

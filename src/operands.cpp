@@ -72,7 +72,15 @@ Number as_number(const at::Scalar& scalar) {
 }
 
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
-  at::Tensor tensor = at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+  int64_t expected = 1;
+  bool contiguous = true;  // strides of size-1 dims count: empty_cpu sets those of a packed tensor
+  for (int d = sizes.size() - 1; d >= 0; --d) {
+    contiguous = contiguous && strides[d] == expected;
+    expected *= std::max<int64_t>(sizes[d], 1);
+  }
+  at::Tensor tensor =
+      contiguous ? at::detail::empty_cpu(as_sizes(sizes), dtype)
+                 : at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
   const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
   if (bytes >= kHugePagesFrom) advise_huge_pages(tensor.mutable_data_ptr(), bytes);
   return tensor;
@@ -93,8 +101,10 @@ Parallel torch_parallel() {
 
 void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tensor* output,
                    at::DeviceType device) {
-  const auto check = [&](const at::Tensor& tensor) {
-    if (tensor.device().type() == device) return;
+  const auto is_there = [&](const at::Tensor& tensor) {
+    return tensor.unsafeGetTensorImpl()->device_type() == device;
+  };
+  const auto refuse = [&](const at::Tensor& tensor) {
     throw PlanError(PlanError::Kind::Runtime, op,
                     "expected all operands on " + at::DeviceTypeName(device, true) +
                         ", got one on " + tensor.device().str());
@@ -102,9 +112,9 @@ void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tenso
   for (int i = 0; i < arguments.num_tensors; ++i) {
     const at::Tensor& tensor = *arguments.tensors[i];
     const bool is_number = tensor.dim() == 0 && tensor.device().is_cpu();
-    if (!is_number) check(tensor);
+    if (!is_there(tensor) && !is_number) refuse(tensor);
   }
-  if (output != nullptr) check(*output);
+  if (output != nullptr && !is_there(*output)) refuse(*output);
 }
 
 at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments) {

@@ -12,23 +12,17 @@ namespace {
 
 using c10::DispatchKey;
 
-// The tags of every overload, and Tag::out where this torch has it.
-std::vector<at::Tag> tags_of([[maybe_unused]] bool out) {
-  std::vector<at::Tag> tags = {at::Tag::reduction, at::Tag::pt2_compliant_tag,
-                               at::Tag::flexible_layout};
-#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213
-  if (out) tags.push_back(at::Tag::out);
-#endif
-  return tags;
-}
+// The tags of every overload; Tag::out is not among them: their arguments are by keyword only.
+// Note [Tag::out]
+const std::vector<at::Tag> kTags = {at::Tag::reduction, at::Tag::pt2_compliant_tag,
+                                    at::Tag::flexible_layout};
 
 // One overload of a reduction. Note [Registration by signature]
 class Overload {
  public:
   Overload(torch::Library& library, const OpInfo& op, bool out)
       : op_(op), name_(reduction_overload(op, out)) {
-    const std::vector<at::Tag> tags = tags_of(out);
-    library.def(reduction_schema_text(op, out).c_str(), tags);
+    library.def(reduction_schema_text(op, out).c_str(), kTags);
     register_transforms(op, out ? Variant::Out : Variant::Functional, name_);
   }
 

@@ -7,20 +7,33 @@
 
 #include <torch/library.h>
 
+#include <algorithm>
+
 namespace iterlab {
 namespace {
 
 using c10::DispatchKey;
 
-// The tags of an overload: those of every one, and Tag::out or Tag::inplace where this torch has
-// them.
+// Note [Tag::out]
+// The tag makes Inductor lower the functional overload to the out= one, with a buffer that it
+// plans. It does that wrong with symbolic sizes before torch 2.14, and where an argument is by
+// keyword only, up to 2.14 at least: the argument is given twice. Those keep the overload that they
+// call, and lose only the planned buffer.
+[[maybe_unused]] bool has_keyword_only(const OpInfo& op) {
+  return std::any_of(op.parameters.begin(), op.parameters.begin() + op.num_parameters,
+                     [](const Parameter& parameter) { return parameter.keyword_only; });
+}
+
+// The tags of an overload: those of every one, Tag::inplace where this torch has it, and Tag::out
+// where it does good.
 std::vector<at::Tag> tags_of(const OpInfo& op, [[maybe_unused]] Variant variant) {
-  std::vector<at::Tag> tags = {
-      op.kind == OpKind::Elementwise ? at::Tag::pointwise : at::Tag::reduction,
-      at::Tag::pt2_compliant_tag, at::Tag::flexible_layout};
+  std::vector<at::Tag> tags = {at::Tag::pointwise, at::Tag::pt2_compliant_tag,
+                               at::Tag::flexible_layout};
 #if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213
-  if (variant == Variant::Out) tags.push_back(at::Tag::out);
   if (variant == Variant::Inplace) tags.push_back(at::Tag::inplace);
+#endif
+#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 214
+  if (variant == Variant::Out && !has_keyword_only(op)) tags.push_back(at::Tag::out);
 #endif
   return tags;
 }

@@ -23,7 +23,10 @@ OPS = torch.ops.iterlab
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> None:
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing that was compiled before: Inductor's caches do not know the build of an operator."""
+    folder = tmp_path_factory.getbasetemp() / "inductor"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
     torch._dynamo.reset()
 
 
@@ -179,6 +182,7 @@ def test_jagged_nested_tensors(entry: OpEntry) -> None:
 
 @pytest.mark.parametrize("entry", TABLE, ids=calls.name_of)
 @pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_layouts_that_are_not_dense_are_refused(entry: OpEntry) -> None:
     values = sample_calls.operands(entry)
     for layout in (torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr):

@@ -70,7 +70,11 @@ def test_tags(entry: OpEntry, overload: torch._ops.OpOverload) -> None:
     tags = set(overload.tags)
     kind = torch.Tag.pointwise if entry.kind == "elementwise" else torch.Tag.reduction
     wanted = {kind, torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout}
-    if HAS_OUT_TAG and overload._overloadname.endswith("out"):
+    # Note [Tag::out]: where Inductor does right by it.
+    arguments = overload._schema.arguments
+    by_keyword = any(a.kwarg_only and a.alias_info is None for a in arguments)
+    good = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14) and not by_keyword
+    if good and overload._overloadname.endswith("out"):
         wanted.add(torch.Tag.out)
     if HAS_OUT_TAG and overload._schema.name.endswith("_"):
         wanted.add(torch.Tag.inplace)

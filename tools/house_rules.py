@@ -205,9 +205,9 @@ def _asserts(node: ast.AST) -> bool:
 
 
 def operator_names(files: list[File]) -> set[str]:
-    """The names that the definitions under `include/iterlab/ops/` give: `name = "..."`."""
+    """The names of definitions under `include/iterlab/ops/`; `.name = ` is that of a parameter."""
     definitions = [file for file in files if file.path.match("include/iterlab/ops/*.h")]
-    found = (name for file in definitions for _, name in file.find(r'\bname\s*=\s*"\w+"'))
+    found = (name for file in definitions for _, name in file.find(r'(?<!\.)\bname\s*=\s*"\w+"'))
     return {name.split('"')[1] for name in found}
 
 
