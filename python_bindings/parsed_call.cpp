@@ -44,6 +44,8 @@ std::string parser_type(const c10::Type& type, const c10::Argument& argument) {
       return "c10::string_view";
     case c10::TypeKind::ScalarTypeType:
       return "ScalarType";
+    case c10::TypeKind::MemoryFormatType:
+      return "MemoryFormat";
     case c10::TypeKind::ListType:
       return "IntArrayRef" + (argument.N() ? "[" + std::to_string(*argument.N()) + "]" : "");
     default:
@@ -110,6 +112,8 @@ c10::IValue argument_value(torch::PythonArgs& parsed, int i, const c10::Argument
       return parsed.string(i);
     case c10::TypeKind::ScalarTypeType:
       return parsed.scalartype(i);
+    case c10::TypeKind::MemoryFormatType:
+      return parsed.memoryformat(i);
     default:
       return parsed.intlist(i);
   }

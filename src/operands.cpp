@@ -147,7 +147,7 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
       }
       refuse("expected " + name() + " to be " + choices + ", got another string");
     }
-    if (parameter.at_least_zero && value.real < 0) refuse("expected " + name + " to be at least 0");
+    if (parameter.at_least_zero && value.real < 0) refuse("expected " + name() + " to be at least 0");
     if (parameter.kind != ParameterKind::Alpha) continue;
     if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
       refuse("expected a number for " + name() + ", got a bool: bool goes with bool results only");
