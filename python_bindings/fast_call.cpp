@@ -11,6 +11,8 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <map>
+
 namespace py = pybind11;
 
 namespace iterlab {
@@ -46,13 +48,25 @@ PyTypeObject* function_type() {
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
+// Every operator and every in-place one, with what its documentation says. max and min have two
+// schemas, and with them two definitions.
+std::map<std::string, std::string> documented_names() {
+  std::map<std::string, std::string> docs;
+  for (const OpInfo& op : op_table()) {
+    std::string& doc = docs[op.name];
+    doc += (doc.empty() ? "" : "\n\n") + std::string(op.doc);
+    if ((op.variants & kInplace) != 0) docs[std::string(op.name) + "_"] = op.doc;
+  }
+  return docs;
+}
+
 // Functions live as long as the process, and so does what they hold.
-py::object make_function(const OpInfo& op, const std::string& name) {
+py::object make_function(const std::string& name, const std::string& doc) {
   auto* const object = PyObject_New(FunctionObject, function_type());
   if (object == nullptr) throw py::error_already_set();
   object->parsed = new ParsedCall(name);
   object->lane = make_lane(name, LaneOf::Function).release();
-  auto* const text = new std::string(object->parsed->text_signature() + "\n--\n\n" + op.doc);
+  auto* const text = new std::string(object->parsed->text_signature() + "\n--\n\n" + doc);
   object->method = {(new std::string(name))->c_str(),
                     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call)),
                     METH_FASTCALL | METH_KEYWORDS, text->c_str()};
@@ -72,12 +86,8 @@ void bind_fast_calls(py::module_& module) {
       "make_functions",
       [] {
         py::dict functions;
-        for (const OpInfo& op : op_table()) {
-          functions[op.name] = make_function(op, op.name);
-          const std::string inplace = std::string(op.name) + "_";
-          if ((op.variants & kInplace) != 0)
-            functions[inplace.c_str()] = make_function(op, inplace);
-        }
+        for (const auto& [name, doc] : documented_names())
+          functions[name.c_str()] = make_function(name, doc);
         return functions;
       },
       "Makes a function for every operator and every in-place one, by name.");

@@ -2,6 +2,7 @@
 #include "src/autograd.h"
 
 #include <ATen/ops/real.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -42,6 +43,16 @@ bool any_tangent(const Arguments& arguments) {
     if (arguments.tensors[i]->_fw_grad(/*level=*/0).defined()) return true;
   }
   return false;
+}
+
+// Operand i as formulas get it. A number is a plain 0-d tensor there: what is weak in promotion
+// reaches code in Python as a float, which operators do not take in the place of every tensor.
+Tensor operand(const Arguments& arguments, int i) {
+  const std::optional<at::Scalar> number = arguments.number(i);
+  if (!number) return *arguments.tensors[i];
+  const at::ScalarType dtype =
+      number->isFloatingPoint() ? at::kDouble : arguments.tensors[i]->scalar_type();
+  return at::scalar_tensor(*number, dtype);
 }
 
 bool requires_grad(const Tensor& tensor) { return ag::compute_requires_grad(tensor); }
@@ -117,7 +128,7 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
     node_->inputs[k] =
         in_place && i == 0
             ? ag::SavedVariable(original_.defined() ? original_ : input.clone(), false)
-            : ag::SavedVariable(input, false);
+            : ag::SavedVariable(operand(arguments, i), false);
   }
 }
 
@@ -158,8 +169,8 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
   Saved saved;
   record_parameters(saved.parameters);
   for (int i = 0; i < arguments_.num_tensors; ++i) {
-    const Tensor& input =
-        in_place_ && i == 0 && original_.defined() ? original_ : *arguments_.tensors[i];
+    const Tensor input =
+        in_place_ && i == 0 && original_.defined() ? original_ : operand(arguments_, i);
     saved.inputs[static_cast<size_t>(i)] = details::toNonOptPrimal(input);
   }
   saved.result = details::toNonOptPrimal(result);

@@ -14,7 +14,15 @@ namespace iterlab {
 
 void Arguments::add_operand(const at::Scalar& number) {
   at::Tensor& tensor = wrapped[num_wrapped++] = at::native::wrapped_scalar_tensor(number);
+  numbers[num_tensors] = &number;
   tensors[num_tensors++] = &tensor;
+}
+
+std::optional<at::Scalar> Arguments::number(int i) const {
+  if (numbers[i] != nullptr) return *numbers[i];
+  const at::Tensor& tensor = *tensors[i];
+  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number() || !tensor.is_cpu()) return std::nullopt;
+  return tensor.item();
 }
 
 void Arguments::add_parameter(const at::Scalar& value) {
@@ -197,25 +205,24 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
                           " to be a number or a 0-d tensor, got a tensor with " +
                           std::to_string(tensor.dim()) + " dims");
     }
-    if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) continue;
-    if (op.numbers_must_fit) check_fits(tensor.item(), common_dtype);
+    const std::optional<at::Scalar> number = arguments.number(i);
+    if (!number) continue;
+    if (op.numbers_must_fit) check_fits(*number, common_dtype);
     if (op.extra == Extra::Power && i + 1 == arguments.num_tensors &&
-        is_integral(common_dtype, true) && tensor.item().toLong() < 0) {
+        is_integral(common_dtype, true) && number->toLong() < 0) {
       throw PlanError(PlanError::Kind::Runtime, op,
                       "expected no negative integer powers of integers, got " +
-                          std::to_string(tensor.item().toLong()));
+                          std::to_string(number->toLong()));
     }
   }
 }
 
 Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
   if (op.extra == Extra::DType) return Number::of(static_cast<int64_t>(common_dtype));
-  const at::Tensor& first = *arguments.tensors[0];
-  const bool base_one = first.unsafeGetTensorImpl()->is_wrapped_number() && first.item().equal(1);
-  if (base_one) return Number::of(int64_t{0});  // 1 to any power is any number to the power 0
-  const at::Tensor& last = *arguments.tensors[arguments.num_tensors - 1];
-  if (!last.unsafeGetTensorImpl()->is_wrapped_number()) return Number::none();
-  return as_number(last.item());
+  const std::optional<at::Scalar> base = arguments.number(0);
+  if (base && base->equal(1)) return Number::of(int64_t{0});  // as any number to the power 0
+  const std::optional<at::Scalar> exponent = arguments.number(arguments.num_tensors - 1);
+  return exponent ? as_number(*exponent) : Number::none();
 }
 
 MemoryFormat as_memory_format(const std::optional<at::MemoryFormat>& format) {

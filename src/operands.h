@@ -22,6 +22,7 @@ struct Arguments {
   at::Tensor wrapped[kMaxScalarOperands];  // numbers given as operands, as 0-d tensors that are
                                            // weak in promotion
   int num_wrapped = 0;
+  const at::Scalar* numbers[kMaxOperands];  // the numbers themselves; null for tensors
   Number parameters[kMaxParameters];  // in the order of the definition, but for the dtype
   int num_parameters = 0;
   at::ScalarType dtype = at::ScalarType::Undefined;
@@ -31,7 +32,10 @@ struct Arguments {
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  void add_operand(const at::Tensor& tensor) { tensors[num_tensors++] = &tensor; }
+  void add_operand(const at::Tensor& tensor) {
+    numbers[num_tensors] = nullptr;
+    tensors[num_tensors++] = &tensor;
+  }
   void add_operand(const at::Scalar& number);
   void add_parameter(const at::Scalar& value);
   void add_parameter(at::ScalarType value) { dtype = value; }
@@ -42,6 +46,10 @@ struct Arguments {
   void add_parameter(const std::optional<double>& value);
   // One of the parameter's choices: its position, or -1, which check_parameters refuses.
   void add_choice(const Parameter& parameter, const std::optional<c10::string_view>& value);
+
+  // The number that operand i is, where it is one. Its tensor need not tell: under FakeTensorMode
+  // it has no value.
+  std::optional<at::Scalar> number(int i) const;
 };
 
 Operand as_operand(const at::Tensor& tensor);

@@ -45,7 +45,7 @@ for entry in calls.REDUCTIONS:
     for dtype in calls.input_dtypes(entry):
         draw = calls.draws_of(entry, (dtype,), "cpu")[0]
         for dim in (0, 1, [0, 1]):
-            got = calls.function(entry)(draw(300 * 41).view(300, 41), dim)
+            got = calls.reduce(entry, draw(300 * 41).view(300, 41), dim)
             results[entry.name, str(dtype), str(dim)] = calls.outputs_of(got)
 torch.save(results, sys.argv[2])
 """
@@ -136,9 +136,8 @@ def test_concurrent_calls() -> None:
         try:
             start.wait()
             for entry in ELEMENTWISE:
-                dtype = calls.input_dtypes(entry)[0]
                 parameters = calls.parameter_sets(entry)[0]
-                draws = calls.draws_of(entry, (dtype,), "cpu", seed=seed)
+                draws = calls.draws_of(entry, (calls.usual_dtype(entry),), "cpu", seed=seed)
                 operands = [draw(64 * 48).view(64, 48) for draw in draws]
                 flipped = [*operands[:-1], operands[-1].t().contiguous().t()]
                 want = outputs_of(invoke(function(entry), entry, operands, parameters))[0]
@@ -147,11 +146,11 @@ def test_concurrent_calls() -> None:
                         got = outputs_of(invoke(function(entry), entry, flipped, parameters))[0]
                     calls.assert_bitwise(got, want, (entry.name, path))
             for entry in REDUCTIONS:
-                x = torch.rand(200, 300)
-                want = outputs_of(function(entry)(x, 1))[0]
+                x = torch.rand(200, 300).to(calls.usual_dtype(entry))
+                want = outputs_of(calls.reduce(entry, x, 1))[0]
                 for _ in range(10):
-                    calls.assert_bitwise(outputs_of(function(entry)(x, 1))[0], want)
-                    calls.assert_bitwise(outputs_of(function(entry)(x.t(), 0))[0], want)
+                    calls.assert_bitwise(outputs_of(calls.reduce(entry, x, 1))[0], want)
+                    calls.assert_bitwise(outputs_of(calls.reduce(entry, x.t(), 0))[0], want)
         except BaseException as error:
             errors.append(error)
 

@@ -6,10 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-import iterlab  # noqa: F401
+import calls
 import pytest
 import torch
 
+import iterlab  # noqa: F401  (loads torch.ops.iterlab)
+
+pytestmark = calls.TORCH_WARNINGS
 ops = torch.ops.iterlab
 
 FLOATING = (torch.float32, torch.float64, torch.bfloat16, torch.float16)

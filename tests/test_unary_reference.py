@@ -59,38 +59,6 @@ TWINS: dict[str, Callable[..., torch.Tensor]] = {
     ),
 }
 
-# Distance to torch in units in the last place, beyond calls.DEFAULT_ULPS. torch contracts products
-# and sums where its compiler likes to, and calls MKL for some.
-ULPS = {
-    "erfinv": 16,
-    "i0": 8,
-    "special_i0e": 8,
-    "special_i1": 16,
-    "special_i1e": 16,
-    "digamma": 16,
-    "lgamma": 16,
-    "_polygamma": 16,
-    "asinh": 4,
-    "acosh": 4,
-}
-# Formulas that cancel: distance in units of eps of the dtype, at the scale of the operands.
-CANCELS = {
-    "tanhshrink",
-    "gelu",
-    "gelu_backward",
-    "silu_backward",
-    "mish_backward",
-    "tanh_backward",
-    "sigmoid_backward",
-    "special_ndtr",
-    "softsign",
-    "logit",
-    "elu_backward",
-    "digamma",
-    "lgamma",
-}
-CANCELLED_EPS = 32
-
 # Where torch is wrong, by operator: which inputs are left out. Reasons beside them.
 LEFT_OUT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     # torch makes nan of infinity, and infinity of the largest numbers
@@ -159,17 +127,17 @@ def expected(
 def assert_near(
     entry: OpEntry, got: torch.Tensor, want: torch.Tensor, x: torch.Tensor, what: object
 ) -> None:
-    ulps = max(ULPS.get(entry.name, 0), calls.DEFAULT_ULPS)
+    ulps = max(calls.ULPS.get(entry.name, 0), calls.DEFAULT_ULPS)
     exact = entry.promotion == "always_bool" or entry.name in ("neg", "abs", "sign", "relu")
-    if entry.name not in CANCELS | FLOAT_CONSTANT or not want.is_floating_point():
+    if entry.name not in calls.CANCELS | FLOAT_CONSTANT or not want.is_floating_point():
         calls.assert_close(got, want, 0 if exact and not want.is_complex() else ulps, what)
         return
     assert (got.dtype, got.shape) == (want.dtype, want.shape), what
     eps = torch.finfo(torch.float32 if entry.name in FLOAT_CONSTANT else want.dtype).eps
     scale = x.double().abs().clamp(1, 100).nan_to_num(1)
-    near = (got.double() - want.double()).abs() <= CANCELLED_EPS * eps * scale
+    near = (got.double() - want.double()).abs() <= calls.CANCELLED_EPS * eps * scale
     same = near | (got == want) | (calls.isnan(got) & calls.isnan(want))
-    relative = torch.isclose(got.double(), want.double(), rtol=CANCELLED_EPS * eps, atol=0)
+    relative = torch.isclose(got.double(), want.double(), rtol=calls.CANCELLED_EPS * eps, atol=0)
     assert (same | relative).all(), f"{what}: at {(~(same | relative)).nonzero()[:3].tolist()}"
 
 

@@ -53,6 +53,8 @@ struct Prod : Reduction {
   static constexpr auto name = "prod";
   static constexpr auto doc =
       "Product of the elements along dim. Integers and bool are multiplied in int64.";
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32Result,
+                                           .cpu = Autocast::Float32};
 };
 
 struct CountNonzero : Reduction {
@@ -305,6 +307,7 @@ struct LogSumExp : Reduction {
   using Formula = formulas::LogSumExp;
   static constexpr auto name = "logsumexp";
   static constexpr auto doc = "log(sum(exp(input))) along dim, without overflow.";
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   static constexpr DTypeSet dtypes = kFloating;
   static constexpr double cost = 8;
   static constexpr ReduceFacts facts{.schema = ReduceSchema::RequiredDims,
@@ -331,6 +334,7 @@ struct Norm : Reduction {
   static constexpr auto doc =
       "The vector norm of order p along dim: sum(abs(input)^p)^(1/p); the largest and smallest "
       "absolute value for inf and -inf, the number of nonzero elements for 0.";
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32Result};
   static constexpr DTypeSet dtypes = kFloatingAndComplex;
   static constexpr ReduceFacts facts{.schema = ReduceSchema::Order,
                                      .accumulate = Accumulate::Real,
