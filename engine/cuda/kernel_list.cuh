@@ -28,21 +28,41 @@ template <class Op, class T>
 inline constexpr bool has_all_paths =
     Op::moves_bits || !(is_rare<T> || (is_complex_v<T> && Op::cost >= 2));
 
+// Whether tiles of half types are worth kernels of their own: the others are brought to the compute
+// type element by element.
+template <class Op>
+inline constexpr bool tiles_halves = Op::num_inputs == 2 && Op::cost < 2;
+
+template <class Op, class T, class In, class Out = typename Functor<Op, T>::template Output<In>>
+StoredKernels kernels_of_stored() {
+  StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In)};
+  constexpr int V = group_width(sizeof(In));
+  kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V>);
+  if constexpr (has_all_paths<Op, T> && (std::is_same_v<T, In> || tiles_halves<Op>)) {
+    kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);
+  }
+  return kernels;
+}
+
 template <class Op, class T>
 ElementwiseKernels kernels_of_type() {
+  ElementwiseKernels kernels{};
   if constexpr (computes_in<Op, T>()) {
-    constexpr int V = group_width(sizeof(T));
-    const void* strided = nullptr;
-    const void* tiled = nullptr;
-    if constexpr (has_all_paths<Op, T>) {
-      strided = reinterpret_cast<const void*>(&strided_kernel<Op, T, V>);
-      tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, V>);
+    kernels.stored[0] = kernels_of_stored<Op, T, T>();
+    if constexpr (std::is_same_v<T, float> && Op::promotion == Promotion::ToArgument) {
+      kernels.stored[1] = kernels_of_stored<Op, T, float, Half>();
+      kernels.stored[2] = kernels_of_stored<Op, T, float, BFloat16>();
+    } else if constexpr (std::is_same_v<T, float>) {
+      kernels.stored[1] = kernels_of_stored<Op, T, Half>();
+      kernels.stored[2] = kernels_of_stored<Op, T, BFloat16>();
     }
-    return {{reinterpret_cast<const void*>(&vectorized_kernel<Op, T, V>), strided, tiled,
-             reinterpret_cast<const void*>(&generic_kernel<Op, T, generic_width(Op::num_inputs)>)}};
-  } else {
-    return {};
+    if constexpr (has_all_paths<Op, T>) {
+      constexpr int V = group_width(sizeof(T));
+      kernels.strided = reinterpret_cast<const void*>(&strided_kernel<Op, T, V>);
+    }
+    kernels.generic = reinterpret_cast<const void*>(&generic_kernel<Op, T, kGenericWidth>);
   }
+  return kernels;
 }
 
 template <class Op>

@@ -177,8 +177,9 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
                                                             int64_t end, int lane) {
   const int64_t n = args.reduced_size, stride = args.reduced_strides[0];
   const auto lanes = static_cast<int64_t>(args.lanes);
-  const auto row_of = [&](int64_t group) {
-    return static_cast<int64_t>(args.row_divider.divide(static_cast<uint32_t>(group)));
+  const bool one_row = args.inside.ndim <= 1;
+  const auto row_of = [&](int64_t group) -> int64_t {
+    return one_row ? 0 : args.row_divider.divide(static_cast<uint32_t>(group));
   };
   const auto column_of = [&](int64_t group, int64_t row) {
     return (group - row * args.row_divider.divisor) * V;
@@ -198,27 +199,30 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
-      for (; group < whole; group += U * lanes) {
+      const auto load = [&](WholeGroup<S, V>& incoming, int64_t g) {
+        const int64_t row = row_of(g), column = column_of(g, row);
+        incoming.load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
+        return static_cast<uint32_t>(row * n + column - base);
+      };
+      const auto add = [&](const WholeGroup<S, V>& incoming, uint32_t at) {
+        C values[V];
+        incoming.convert_to(values);
+        collector.add(values, 0, V, at, args.number);
+      };
+      for (; group + (U - 1) * lanes < whole; group += U * lanes) {
         WholeGroup<S, V> incoming[U];
         uint32_t at[U];
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
-          const int64_t g = group + u * lanes;
-          if (g >= whole) break;
-          const int64_t row = row_of(g), column = column_of(g, row);
-          at[u] = static_cast<uint32_t>(row * n + column - base);
-          incoming[u].load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
-        }
+        for (int u = 0; u < U; ++u) at[u] = load(incoming[u], group + u * lanes);
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (group + u * lanes >= whole) break;
-          C values[V];
-          incoming[u].convert_to(values);
-          collector.add(values, 0, V, at[u], args.number);
-        }
+        for (int u = 0; u < U; ++u) add(incoming[u], at[u]);
       }
-      // Rounds of U may have passed the group that is left.
-      while (group >= whole + lanes) group -= lanes;
+#pragma unroll 1
+      for (; group < whole; group += lanes) {
+        WholeGroup<S, V> incoming;
+        const uint32_t at = load(incoming, group);
+        add(incoming, at);
+      }
     });
   }
   for (; group < end; group += lanes) {
@@ -236,9 +240,14 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
   return collector.finish(base);
 }
 
+// Blocks that an SM shall hold. With 80 registers a thread, light formulas keep a third block's loads
+// in flight while another's threads combine what they have.
+template <class R, class C>
+inline constexpr int resident_reducers = sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? 3 : 2;
+
 // inner: the fastest dim is reduced. `args.lanes` threads for an output, or a block for a chunk.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, 2)
+__global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, Projection, C>, C>))
     reduce_inner_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
@@ -333,20 +342,23 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
-      for (; row < end; row += U * lanes) {
+      const auto add_group = [&](const WholeGroup<S, V>& incoming, int64_t of) {
+        C values[V];
+        incoming.convert_to(values);
+        add(values, of);
+      };
+      for (; row + (U - 1) * lanes < end; row += U * lanes) {
         WholeGroup<S, V> incoming[U];
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (row + u * lanes >= end) break;
-          incoming[u].load(row_data(row + u * lanes));
-        }
+        for (int u = 0; u < U; ++u) incoming[u].load(row_data(row + u * lanes));
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (row + u * lanes >= end) break;
-          C values[V];
-          incoming[u].convert_to(values);
-          add(values, row + u * lanes);
-        }
+        for (int u = 0; u < U; ++u) add_group(incoming[u], row + u * lanes);
+      }
+#pragma unroll 1
+      for (; row < end; row += lanes) {
+        WholeGroup<S, V> incoming;
+        incoming.load(row_data(row));
+        add_group(incoming, row);
       }
     });
   }
@@ -362,7 +374,7 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
 // outer: the fastest dim is kept. A thread has V columns, `args.columns` threads are side by side,
 // `args.lanes` rows of them share the rows of a chunk, and a block has several such slots.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, 2)
+__global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, Projection, C>, C>))
     reduce_outer_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
@@ -447,7 +459,7 @@ __device__ __forceinline__ int padded(int element) { return element + element / 
 // short: few elements for each output, one after the other in memory. The block brings a slab of
 // them to shared memory in vectors; then each thread has outputs of its own.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, 2)
+__global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, Projection, C>, C>))
     reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   extern __shared__ char shared_bytes[];
