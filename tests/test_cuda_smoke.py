@@ -68,6 +68,31 @@ def test_layouts(layout: str, dtype: torch.dtype) -> None:
             assert result.stride() == expected.stride()
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(5, 1031), (192, 256), (130, 384)])
+def test_long_rows_and_whole_tiles(rows: int, columns: int, dtype: torch.dtype) -> None:
+    others = {
+        "row": draw(columns, dtype=dtype),
+        "column": draw(rows, 1, dtype=dtype),
+        "transposed": draw(columns, rows, dtype=dtype).t(),
+        "sliced": draw(rows, columns + 7, dtype=dtype)[:, 3 : columns + 3],
+    }
+    x = draw(rows, columns, dtype=dtype)
+    out = torch.empty(rows, columns + 9, dtype=dtype, device="cuda")[:, 5 : columns + 5]
+    for name, y in others.items():
+        torch.testing.assert_close(ops.add(x, y), x + y, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(ops.eq(y, x), y == x, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(ops.add.out(x, y, out=out), x + y)
+        torch.testing.assert_close(ops.where(y == x, y, x), torch.where(y == x, y, x))
+    assert torch.equal(ops.to.out(others["transposed"], dtype, out=out), others["transposed"])
+
+
+def test_transposed_condition() -> None:
+    x, y = draw(192, 256), draw(256, 192).t()
+    condition = draw(256, 192, dtype=torch.bool).t()
+    assert torch.equal(ops.where(condition, x, y), torch.where(condition, x, y))
+
+
 @pytest.mark.filterwarnings("ignore:Casting complex values to real discards")
 @pytest.mark.parametrize("a", DTYPES, ids=str)
 @pytest.mark.parametrize("b", DTYPES, ids=str)

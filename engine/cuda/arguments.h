@@ -76,9 +76,9 @@ struct Head {
   int32_t ndim = 0;
   bool vectors = false;  // tiled: operands have the stored types that the kernel is compiled for,
                          // and rows at 16-byte boundaries
-  int16_t align = 1;     // rows: elements of the output to a boundary of its stores, where rows differ
-  int64_t sizes[2];      // of dims 0 and 1
-  int64_t units = 0;     // rows: groups
+  int16_t align = 1;  // rows: elements of the output to a boundary of its stores, where rows differ
+  int64_t sizes[2];   // of dims 0 and 1
+  int64_t units = 0;  // rows: groups
   Divider row_divider;   // rows: groups of a row; tiled: tiles along dim 0
   Divider slab_divider;  // tiled: tiles along dim 1
   // generic: Note [Slabs]
@@ -109,8 +109,8 @@ inline constexpr int kGenericWidth = 4;
 // registers a thread for all the addresses at once, which leaves 2 blocks.
 constexpr int resident_blocks(int size) { return size <= 8 ? 4 : 2; }
 
-// Blocks that an SM shall hold of the kernels that are compiled for stored types. Note [Stored types
-// of the fast kernels]
+// Blocks that an SM shall hold of the kernels that are compiled for stored types. Note [Stored
+// types of the fast kernels]
 constexpr int full_blocks(int inputs, int size) { return size == 1 ? 5 : inputs == 1 ? 8 : 6; }
 
 // Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and

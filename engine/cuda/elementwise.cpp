@@ -188,8 +188,8 @@ class Run {
   bool unit_or_one(int i, const View& view) const {
     if (view.ndim == 0) return true;
     const int64_t stride = operand(i).strides[0];
-    return !reads_memory(i) || stride == element_size(operand(i).dtype) || (i >= plan_.num_outputs && stride == 0) ||
-           view.sizes[0] == 1;
+    return !reads_memory(i) || stride == element_size(operand(i).dtype) ||
+           (i >= plan_.num_outputs && stride == 0) || view.sizes[0] == 1;
   }
 
   // What every launch with nested dims has.

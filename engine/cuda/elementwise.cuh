@@ -361,9 +361,10 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
     }
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      in[k][j] = operand.access == Access::value
-                     ? *reinterpret_cast<const T*>(operand.value.bytes)
-                     : load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j], operand.type);
+      in[k][j] =
+          operand.access == Access::value
+              ? *reinterpret_cast<const T*>(operand.value.bytes)
+              : load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j], operand.type);
     }
   };
   (load(std::integral_constant<int, I>{}), ...);

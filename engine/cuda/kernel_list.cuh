@@ -18,15 +18,25 @@ constexpr bool computes_in() {
   return found;
 }
 
-// Types of which calls are too few to compile all four kernels for.
+// Types of which calls are too few to compile more than the kernels that every type has.
 template <class T>
 inline constexpr bool is_rare =
     std::is_same_v<T, uint16_t> || std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>;
 
-// Likewise long formulas of complex numbers, which the generic kernel slows down little.
+// Note [Kernels that pay]
+// Every compute type of an operator has the vectorized kernel and the generic one, which can take
+// any call. The others are compiled where calls come to them: operands of several stored types
+// where promotion brings some together, tiles where an input can differ from the output in its
+// fastest dim, and not for long formulas, which wait for arithmetic and not for memory.
 template <class Op, class T>
-inline constexpr bool has_all_paths =
-    Op::moves_bits || !(is_rare<T> || (is_complex_v<T> && Op::cost >= 2));
+inline constexpr bool has_strided =
+    Op::promotion == Promotion::ToArgument || std::is_same_v<T, float> ||
+    std::is_same_v<T, double> || std::is_same_v<T, int64_t>;
+
+template <class Op, class T>
+inline constexpr bool has_tiled =
+    Op::moves_bits || (Op::num_inputs > 1 && !is_rare<T> && !is_complex_v<T> &&
+                       Op::cost < (std::is_same_v<T, float> ? 20 : 2));
 
 // Whether tiles of half types are worth kernels of their own: the others are brought to the compute
 // type element by element.
@@ -38,7 +48,7 @@ StoredKernels kernels_of_stored() {
   StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In)};
   constexpr int V = group_width(sizeof(In));
   kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V>);
-  if constexpr (has_all_paths<Op, T> && (std::is_same_v<T, In> || tiles_halves<Op>)) {
+  if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || tiles_halves<Op>)) {
     kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);
   }
   return kernels;
@@ -56,7 +66,7 @@ ElementwiseKernels kernels_of_type() {
       kernels.stored[1] = kernels_of_stored<Op, T, Half>();
       kernels.stored[2] = kernels_of_stored<Op, T, BFloat16>();
     }
-    if constexpr (has_all_paths<Op, T>) {
+    if constexpr (has_strided<Op, T>) {
       constexpr int V = group_width(sizeof(T));
       kernels.strided = reinterpret_cast<const void*>(&strided_kernel<Op, T, V>);
     }

@@ -19,7 +19,7 @@ struct StoredKernels {
 inline constexpr int kMaxStored = 3;
 
 // The kernels of one operator in one compute type. Null: the operator does not compute the type, or
-// (strided, tiled) the type is rare and takes the generic kernel.
+// (strided, tiled) such calls take the generic kernel.
 struct ElementwiseKernels {
   StoredKernels stored[kMaxStored];  // the first: of the compute type
   const void* strided;

@@ -58,12 +58,12 @@ __device__ __noinline__ C round_through(C x, int type) {
 template <class C, class Fn>
 __device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
   switch (type) {
-#define ITERLAB_CASE(S, name, text)                        \
-  case type_index(DType::name):                            \
-    if constexpr ((hot_elements<C> & types<S>) != 0) {     \
-      fn(S{});                                             \
-      return true;                                         \
-    }                                                      \
+#define ITERLAB_CASE(S, name, text)                    \
+  case type_index(DType::name):                        \
+    if constexpr ((hot_elements<C> & types<S>) != 0) { \
+      fn(S{});                                         \
+      return true;                                     \
+    }                                                  \
     break;
     ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
 #undef ITERLAB_CASE
@@ -240,8 +240,8 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
   return collector.finish(base);
 }
 
-// Blocks that an SM shall hold. With 80 registers a thread, light formulas keep a third block's loads
-// in flight while another's threads combine what they have.
+// Blocks that an SM shall hold. With 80 registers a thread, light formulas keep a third block's
+// loads in flight while another's threads combine what they have.
 template <class R, class C>
 inline constexpr int resident_reducers = sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? 3 : 2;
 

@@ -18,12 +18,12 @@ namespace iterlab::cuda {
 template <class S>
 struct TileShape {
   static constexpr int kSize = sizeof(S);
-  using Word = std::conditional_t<kSize <= 4, uint32_t,
-                                  std::conditional_t<kSize == 8, uint2, uint4>>;
+  using Word =
+      std::conditional_t<kSize <= 4, uint32_t, std::conditional_t<kSize == 8, uint2, uint4>>;
   static constexpr int kEdge0 = tile_edge0(kSize), kEdge1 = tile_edge1(kSize);
-  static constexpr int kWidth = 16 / kSize;                     // elements of a vector
-  static constexpr int kLines = kSize < 4 ? 4 / kSize : 1;      // elements of a word, at least 1
-  static constexpr int kPitch = kEdge0 / kLines + 1;            // words
+  static constexpr int kWidth = 16 / kSize;                 // elements of a vector
+  static constexpr int kLines = kSize < 4 ? 4 / kSize : 1;  // elements of a word, at least 1
+  static constexpr int kPitch = kEdge0 / kLines + 1;        // words
   static constexpr int kWords = 16 / static_cast<int>(sizeof(Word));  // of a vector
   static constexpr int kAcross = kWidth >= 8 ? 32 / kWidth : 8;
   static constexpr int kReads = kEdge0 / kLines * (kEdge1 / kWidth) / kBlockThreads;

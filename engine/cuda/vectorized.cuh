@@ -8,8 +8,8 @@ namespace iterlab::cuda {
 
 // Note [Stored types of the fast kernels]
 // Most calls have operands of one dtype. Their kernels are compiled for it: no switch stands before
-// a load, and a thread has few registers, so that an SM holds all its threads and their loads. Calls
-// that mix dtypes take the strided kernel, whatever the plan's path.
+// a load, and a thread has few registers, so that an SM holds all its threads and their loads.
+// Calls that mix dtypes take the strided kernel, whatever the plan's path.
 
 // A group as it is stored.
 template <class S, int V>
@@ -80,9 +80,8 @@ struct Arriving {
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = packed.template lane<T>(j);
     } else {
-      const T x = operand.access == Access::one
-                      ? packed.template lane<T>(0)
-                      : *reinterpret_cast<const T*>(operand.value.bytes);
+      const T x = operand.access == Access::one ? packed.template lane<T>(0)
+                                                : *reinterpret_cast<const T*>(operand.value.bytes);
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = x;
     }

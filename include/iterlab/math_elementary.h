@@ -11,8 +11,8 @@
 
 namespace iterlab::math {
 
-// The functions of std. Of c10's complex numbers, by std's on the CPU; std has none for a GPU, whose
-// backend has them beside c10::complex (engine/cuda/complex_math.cuh).
+// The functions of std. Of c10's complex numbers, by std's on the CPU; std has none for a GPU,
+// whose backend has them beside c10::complex (engine/cuda/complex_math.cuh).
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ITERLAB_OF_COMPLEX(name, x) name(x)
 #else
