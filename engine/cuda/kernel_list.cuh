@@ -24,31 +24,34 @@ inline constexpr bool is_rare =
     std::is_same_v<T, uint16_t> || std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>;
 
 // Note [Kernels that pay]
-// Every compute type of an operator has the vectorized kernel and the generic one, which can take
-// any call. The others are compiled where calls come to them: operands of several stored types
-// where promotion brings some together, tiles where an input can differ from the output in its
-// fastest dim, and not for long formulas, which wait for arithmetic and not for memory.
+// Every compute type of an operator has the generic kernel, which can take any call. The others are
+// compiled where calls come to them, and where memory is what they wait for: not for rare types;
+// for operands of several stored types where promotion brings some together; tiles where an input
+// can differ from the output in its fastest dim, and the formula is short.
+template <class Op, class T>
+inline constexpr bool has_vectorized = Op::moves_bits || !is_rare<T>;
+
 template <class Op, class T>
 inline constexpr bool has_strided =
     Op::promotion == Promotion::ToArgument || std::is_same_v<T, float> ||
     std::is_same_v<T, double> || std::is_same_v<T, int64_t>;
 
+// Operators that are little more than their loads and stores.
+template <class Op>
+inline constexpr bool is_arithmetic =
+    Op::num_inputs == 2 && Op::promotion == Promotion::Default && Op::cost < 2;
+
 template <class Op, class T>
 inline constexpr bool has_tiled =
-    Op::moves_bits || (Op::num_inputs > 1 && !is_rare<T> && !is_complex_v<T> &&
-                       Op::cost < (std::is_same_v<T, float> ? 20 : 2));
-
-// Whether tiles of half types are worth kernels of their own: the others are brought to the compute
-// type element by element.
-template <class Op>
-inline constexpr bool tiles_halves = Op::num_inputs == 2 && Op::cost < 2;
+    Op::moves_bits || (std::is_same_v<T, float> && Op::num_inputs > 1 && Op::cost < 20) ||
+    (is_arithmetic<Op> && !is_rare<T> && !is_complex_v<T>);
 
 template <class Op, class T, class In, class Out = typename Functor<Op, T>::template Output<In>>
 StoredKernels kernels_of_stored() {
   StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In)};
   constexpr int V = group_width(sizeof(In));
   kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V>);
-  if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || tiles_halves<Op>)) {
+  if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || is_arithmetic<Op>)) {
     kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);
   }
   return kernels;
@@ -58,7 +61,7 @@ template <class Op, class T>
 ElementwiseKernels kernels_of_type() {
   ElementwiseKernels kernels{};
   if constexpr (computes_in<Op, T>()) {
-    kernels.stored[0] = kernels_of_stored<Op, T, T>();
+    if constexpr (has_vectorized<Op, T>) kernels.stored[0] = kernels_of_stored<Op, T, T>();
     if constexpr (std::is_same_v<T, float> && Op::promotion == Promotion::ToArgument) {
       kernels.stored[1] = kernels_of_stored<Op, T, float, Half>();
       kernels.stored[2] = kernels_of_stored<Op, T, float, BFloat16>();
