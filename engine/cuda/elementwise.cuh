@@ -117,9 +117,10 @@ struct Functor {
   // Where a formula is long, its arithmetic outweighs the memory anyway, and it is a function: the
   // build of double and complex mathematics would be most of the whole otherwise.
   static constexpr bool kLong = Op::cost >= 20 || (Op::cost >= 2 && sizeof(T) >= 8);
-  // A kernel must have the registers of what it calls.
+  // A kernel must have the registers of what it may call.
   static constexpr int kResidentBlocks = kLong ? 1 : resident_blocks(sizeof(T));
-  static constexpr int kFullBlocks = kLong || sizeof(T) > 8 ? 1 : full_blocks(kInputs, sizeof(T));
+  static constexpr bool kCalls = kLong || Op::cost >= 5 || sizeof(T) > 8;
+  static constexpr int kFullBlocks = kCalls ? 1 : full_blocks(kInputs, sizeof(T));
   static constexpr int kTiledBlocks = kLong ? 1 : 2;
   static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
