@@ -107,7 +107,7 @@ inline constexpr int kGenericWidth = 4;
 
 // Blocks that an SM shall hold of the generic kernel: without a bound the compiler takes 128
 // registers a thread for all the addresses at once, which leaves 2 blocks.
-constexpr int resident_blocks(int size) { return size <= 8 ? 4 : 2; }
+constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
 
 // Blocks that an SM shall hold of the kernels that are compiled for stored types. Note [Stored
 // types of the fast kernels]
