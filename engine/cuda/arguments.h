@@ -111,7 +111,7 @@ constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
 
 // Blocks that an SM shall hold of the kernels that are compiled for stored types. Note [Stored
 // types of the fast kernels]
-constexpr int full_blocks(int inputs, int size) { return size == 1 ? 5 : inputs == 1 ? 8 : 6; }
+constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
 
 // Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and
 // more on both sides.

@@ -120,7 +120,7 @@ struct Functor {
   // A kernel must have the registers of what it may call.
   static constexpr int kResidentBlocks = kLong ? 1 : resident_blocks(sizeof(T));
   static constexpr bool kCalls = kLong || Op::cost >= 5 || sizeof(T) > 8;
-  static constexpr int kFullBlocks = kCalls ? 1 : full_blocks(kInputs, sizeof(T));
+  static constexpr int kFullBlocks = kCalls ? 1 : full_blocks(sizeof(T));
   static constexpr int kTiledBlocks = kLong ? 1 : 2;
   static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
