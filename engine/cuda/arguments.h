@@ -70,22 +70,16 @@ struct Parameters {
 // span below 2^31 bytes, the last of them cut into chunks where need be. A block's slab is the same
 // for its threads, and its base is 64 bits wide.
 
-// vectorized: one run of elements.
-struct FlatHead {
-  Parameters parameters;
-  int64_t numel = 0;
-  int64_t head = 0;  // elements by which the first vector starts before element 0
-};
-
-// The other paths. Dim 0 is the innermost; every index of a launch is below 2^31.
-struct NestedHead {
+// Dim 0 is the innermost. Indices that are divided are below 2^31.
+struct Head {
   Parameters parameters;
   int32_t ndim = 0;
-  int32_t align =
-      1;             // strided: elements of the output to a 16-byte boundary, where rows may differ
-  int64_t sizes[2];  // of dims 0 and 1
-  int64_t units = 0;     // strided: groups; tiled: tiles
-  Divider row_divider;   // strided: groups of a row; tiled: tiles along dim 0
+  bool vectors = false;  // tiled: operands have the stored types that the kernel is compiled for,
+                         // and rows at 16-byte boundaries
+  int16_t align = 1;  // rows: elements of the output to a boundary of its stores, where rows differ
+  int64_t sizes[2];   // of dims 0 and 1
+  int64_t units = 0;  // rows: groups
+  Divider row_divider;   // rows: groups of a row; tiled: tiles along dim 0
   Divider slab_divider;  // tiled: tiles along dim 1
   // generic: Note [Slabs]
   int32_t inner_dims = 0;
@@ -95,14 +89,10 @@ struct NestedHead {
 };
 
 // Operands come last, so that a kernel with N of them reads a prefix of what the host fills.
-template <class Head, class Operand, int N>
-struct Arguments : Head {
-  Operand operands[N];
+template <int N>
+struct NestedArguments : Head {
+  NestedOperand operands[N];
 };
-template <int N>
-using FlatArguments = Arguments<FlatHead, FlatOperand, N>;
-template <int N>
-using NestedArguments = Arguments<NestedHead, NestedOperand, N>;
 
 // Threads of a block, at most.
 inline constexpr int kBlockThreads = 256;
@@ -112,17 +102,25 @@ inline constexpr int kBlockThreads = 256;
 // 0.73 of the copy rate on an H200 (DESIGN, idea 2).
 constexpr int group_width(int size) { return size == 1 ? 16 : size <= 4 ? 8 : size == 8 ? 4 : 2; }
 
-// The same for the generic kernel: offsets are 64 bits for each element and operand.
-constexpr int generic_width(int inputs) { return inputs <= 2 ? 8 : 4; }
+// The same for the generic kernel, which has offsets and addresses for each element and operand.
+inline constexpr int kGenericWidth = 4;
 
-// Blocks that an SM shall hold of the generic and tiled kernels: without a bound the compiler takes
-// 128 registers a thread for all the addresses at once, which leaves 2 blocks.
+// Blocks that an SM shall hold of the generic kernel: without a bound the compiler takes 128
+// registers a thread for all the addresses at once, which leaves 2 blocks.
 constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
 
-// The edge of a square tile in elements of the compute type.
-constexpr int tile_edge(int size) { return size <= 4 ? 64 : 32; }
-// Elements from one row of a tile to the next: an odd number of words more than the edge.
-constexpr int tile_pitch(int size) { return tile_edge(size) + (size >= 4 ? 1 : 4 / size); }
-constexpr int tile_bytes(int size) { return tile_edge(size) * tile_pitch(size) * size; }
+// Blocks that an SM shall hold of the kernels that are compiled for stored types. Note [Stored
+// types of the fast kernels]
+constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
+
+// Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and
+// more on both sides.
+constexpr int tile_edge0(int size) { return size == 1 ? 128 : size <= 4 ? 64 : 32; }
+constexpr int tile_edge1(int size) { return size <= 2 ? 128 : size == 4 ? 64 : 32; }
+// Rows of shared memory are whole words, and one more. Note [Tiles]
+constexpr int tile_bytes(int size) {
+  return size < 4 ? tile_edge1(size) * (tile_edge0(size) * size + 4)
+                  : tile_edge1(size) * (tile_edge0(size) + 1) * size;
+}
 
 }  // namespace iterlab::cuda

@@ -22,9 +22,9 @@ ITERLAB_FN complex<T> ours(const ::cuda::std::complex<T>& x) {
 
 }  // namespace iterlab_detail
 
-#define ITERLAB_COMPLEX(name)                                                \
-  template <class T>                                                         \
-  ITERLAB_FN complex<T> name(const complex<T>& x) {                          \
+#define ITERLAB_COMPLEX(name)                                                  \
+  template <class T>                                                           \
+  ITERLAB_FN complex<T> name(const complex<T>& x) {                            \
     return iterlab_detail::ours(::cuda::std::name(iterlab_detail::theirs(x))); \
   }
 ITERLAB_COMPLEX(exp)

@@ -14,7 +14,6 @@
 namespace iterlab::cuda {
 namespace {
 
-using Flat = FlatArguments<kMaxOperands>;
 using Nested = NestedArguments<kMaxOperands>;
 
 // The dims of a launch: the plan's, or a part of them where one launch cannot hold all.
@@ -40,9 +39,8 @@ class Run {
     for (int i = 0; i < plan_.num_operands; ++i) view.data[i] = sources_[i].data;
     switch (plan_.path) {
       case Path::vectorized:
-        return flat();
       case Path::strided:
-        return strided(view);
+        return rows(view);
       case Path::tiled:
         return tiled(view);
       case Path::generic:
@@ -147,34 +145,29 @@ class Run {
     to.type = static_cast<int16_t>(types_[i]);
     to.size = static_cast<int16_t>(element_size(operand(i).dtype));
     to.access = access;
-    if (sources_[i].number != nullptr || is_unread(i)) {
+    if (!reads_memory(i)) {
       to.access = Access::value;
       to.value = sources_[i].number != nullptr ? slot_of(*sources_[i].number) : Slot{};
     }
   }
 
-  // Bytes of the widest store of one group of the output.
-  int64_t store_bytes() const {
-    return std::min<int64_t>(16, group_width(size_) * element_size(operand(0).dtype));
+  // The kernels that are compiled for the operands' stored types; null where there are none.
+  const StoredKernels* stored_kernels() const {
+    const auto fits = [&](const StoredKernels& kernels) {
+      if (kernels.vectorized == nullptr || types_[0] != kernels.output) return false;
+      for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
+        const int type = is_bool_input(i) ? type_index(DType::Bool) : kernels.input;
+        if (reads_memory(i) && types_[i] != type) return false;
+      }
+      return true;
+    };
+    for (const StoredKernels& kernels : kernels_->stored) {
+      if (fits(kernels)) return &kernels;
+    }
+    return nullptr;
   }
 
-  void flat() const {
-    Flat args;
-    fill_parameters(args.parameters);
-    args.numel = plan_.numel;
-    for (int i = 0; i < plan_.num_operands; ++i) {
-      const Dims& strides = operand(i).strides;
-      const bool one = !strides.empty() && plan_.numel > 1 && strides[0] == 0;
-      fill_operand(i, sources_[i].data, one ? Access::one : Access::vectors, args.operands[i]);
-    }
-    const int64_t element = element_size(operand(0).dtype);
-    const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(sources_[0].data) %
-                                           static_cast<uintptr_t>(store_bytes()));
-    args.head = past % element == 0 ? past / element : 0;
-    const int width = group_width(size_);
-    const int64_t groups = (plan_.numel + args.head + width - 1) / width;
-    launch(Path::vectorized, &args, groups, 1, 0);
-  }
+  bool reads_memory(int i) const { return sources_[i].number == nullptr && !is_unread(i); }
 
   // Threads of a block: fewer where blocks of 256 would leave multiprocessors idle.
   int block_threads(int64_t threads) const {
@@ -183,23 +176,20 @@ class Run {
     return block;
   }
 
-  void launch(Path path, void* args, int64_t threads, int64_t slabs, int shared) const {
-    const int block = path == Path::tiled ? kBlockThreads : block_threads(threads);
+  void launch(const char* name, const void* kernel, Nested& args, int64_t threads, int64_t slabs,
+              int block, int shared) const {
     const int64_t blocks = (threads + block - 1) / block;
-    launch_kernel(*plan_.op, kPathNames[static_cast<size_t>(path)],
-                  kernels_->by_path[static_cast<size_t>(path)],
+    launch_kernel(*plan_.op, name, kernel,
                   {static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs)}, block, shared,
-                  args, context_);
+                  &args, context_);
   }
-
-  bool has(Path path) const { return kernels_->by_path[static_cast<size_t>(path)] != nullptr; }
 
   // Whether operand i is a run, or one element, along the innermost dim.
   bool unit_or_one(int i, const View& view) const {
+    if (view.ndim == 0) return true;
     const int64_t stride = operand(i).strides[0];
-    return sources_[i].number != nullptr || is_unread(i) ||
-           stride == element_size(operand(i).dtype) || (i >= plan_.num_outputs && stride == 0) ||
-           view.sizes[0] == 1;
+    return !reads_memory(i) || stride == element_size(operand(i).dtype) ||
+           (i >= plan_.num_outputs && stride == 0) || view.sizes[0] == 1;
   }
 
   // What every launch with nested dims has.
@@ -210,69 +200,93 @@ class Run {
     for (int i = 0; i < plan_.num_operands; ++i) {
       const Dims& strides = operand(i).strides;
       NestedOperand& to = args.operands[i];
-      const bool one = view.ndim > 0 && strides[0] == 0;
-      const bool unit = view.ndim == 0 || strides[0] == element_size(operand(i).dtype);
+      const bool unit = args.sizes[0] == 1 || strides[0] == element_size(operand(i).dtype);
+      const bool one = !unit && strides[0] == 0;
       fill_operand(i, view.data[i],
                    one    ? Access::one
                    : unit ? Access::vectors
                           : Access::strided,
                    to);
-      for (int d = 0; d < std::max(2, view.ndim); ++d) {
-        to.strides[d] = d < view.ndim && args.operands[i].access != Access::value ? strides[d] : 0;
-      }
+      for (int d = 0; d < std::max(2, view.ndim); ++d)
+        to.strides[d] = d < view.ndim && to.access != Access::value ? strides[d] : 0;
+      if (to.access == Access::vectors) to.strides[0] = element_size(operand(i).dtype);
     }
   }
 
-  // Rows shorter than this waste lanes of their last group: the generic kernel packs them.
-  static constexpr int64_t kShortRow = 64;
+  // Rows that the generic kernel takes: shorter ones waste lanes, and some threads of a warp take
+  // their row's ends by the element while the others wait.
+  static constexpr int64_t kShortRow = 512;
 
-  void strided(const View& view) const {
-    const int width = group_width(size_);
-    bool fits = has(Path::strided) && view.ndim > 0 && view.ndim <= kMaxLoopDims &&
-                (view.sizes[0] >= kShortRow || view.sizes[0] % width == 0);
-    for (int i = 0; i < plan_.num_operands; ++i) fits = fits && unit_or_one(i, view);
-    if (!fits) return generic(view);
+  void rows(const View& view) const {
+    const StoredKernels* const stored = stored_kernels();
+    const void* const kernel = stored != nullptr ? stored->vectorized : kernels_->strided;
+    const int width = group_width(stored != nullptr ? stored->size : size_);
     Nested args;
     fill_nested(view, args);
-    const int64_t bytes = store_bytes(), element = element_size(operand(0).dtype);
+    bool fits = kernel != nullptr && view.ndim <= kMaxLoopDims &&
+                (view.ndim <= 1 || view.sizes[0] >= kShortRow || view.sizes[0] % width == 0);
+    for (int i = 0; i < plan_.num_operands; ++i) fits = fits && unit_or_one(i, view);
+    if (!fits) return generic(view);
+    // Bytes of the widest store of one group of the output.
+    const int64_t element = element_size(operand(0).dtype);
+    const int64_t bytes = std::min<int64_t>(16, width * element);
     bool aligned = reinterpret_cast<uintptr_t>(view.data[0]) % static_cast<uintptr_t>(bytes) == 0;
+    int64_t rows = 1;
     for (int d = 1; d < view.ndim; ++d) {
       aligned = aligned && operand(0).strides[d] % bytes == 0;
       args.dividers[d] = Divider(std::min<int64_t>(view.sizes[d], INT32_MAX));
+      rows *= view.sizes[d];
     }
-    args.align = aligned ? 1 : static_cast<int32_t>(bytes / element);
-    const int64_t per_row = (view.sizes[0] + args.align - 1 + width - 1) / width;
-    int64_t rows = 1;
-    for (int d = 1; d < view.ndim; ++d) rows *= view.sizes[d];
-    if (per_row > INT32_MAX || rows > INT32_MAX / per_row) return generic(view);
+    args.align = aligned ? 1 : static_cast<int16_t>(bytes / element);
+    const int64_t per_row = (args.sizes[0] + args.align - 1 + width - 1) / width;
+    if (view.ndim > 1 && (per_row > INT32_MAX || rows > INT32_MAX / per_row)) return generic(view);
     args.units = per_row * rows;
-    args.row_divider = Divider(per_row);
-    launch(Path::strided, &args, args.units, 1, 0);
+    args.row_divider = Divider(std::min<int64_t>(per_row, INT32_MAX));
+    launch(stored != nullptr ? "vectorized" : "strided", kernel, args, args.units, 1,
+           block_threads(args.units), 0);
   }
 
   // Tiles with a side shorter than this would be mostly empty.
   static constexpr int64_t kShortSide = 16;
-  // Two tiles of 4-byte elements: what a block may have without asking for more.
-  static constexpr int kMaxSharedTiles = 2;
+  // What a block may have without asking for more.
+  static constexpr int kMaxSharedBytes = 48 << 10;
+
+  // Whether operand i's vectors along loop dim `along` start at 16-byte boundaries.
+  static bool has_vectors(const NestedOperand& operand, const Nested& args, int along) {
+    bool aligned = reinterpret_cast<uintptr_t>(operand.data) % 16 == 0;
+    for (int d = 0; d < args.ndim; ++d)
+      aligned = aligned && (d == along || operand.strides[d] % 16 == 0);
+    return aligned;
+  }
 
   void tiled(const View& view) const {
-    if (!has(Path::tiled) || view.ndim < 2 || view.ndim > kMaxLoopDims ||
-        view.sizes[0] < kShortSide || view.sizes[1] < kShortSide || !unit_or_one(0, view)) {
+    if (view.ndim < 2 || view.ndim > kMaxLoopDims || view.sizes[0] < kShortSide ||
+        view.sizes[1] < kShortSide || !unit_or_one(0, view)) {
       return generic(view);
     }
+    // Operands of other types are converted into tiles of the compute type.
+    const StoredKernels* stored = stored_kernels();
+    const bool uniform = stored != nullptr && stored->tiled != nullptr;
+    if (!uniform) stored = &kernels_->stored[0];
+    if (stored->tiled == nullptr) return generic(view);
     Nested args;
     fill_nested(view, args);
+    args.vectors = uniform && has_vectors(args.operands[0], args, 0);
     int shared = 0;
     for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
-      if (args.operands[i].access != Access::strided) continue;
-      if (operand(i).strides[1] != element_size(operand(i).dtype)) return generic(view);
-      args.operands[i].access = Access::shared;
-      ++shared;
+      NestedOperand& to = args.operands[i];
+      if (to.access == Access::strided) {
+        if (operand(i).strides[1] != element_size(operand(i).dtype)) return generic(view);
+        to.access = Access::shared;
+        args.vectors = args.vectors && !is_bool_input(i) && has_vectors(to, args, 1);
+        ++shared;
+      }
     }
-    if (shared == 0) return strided(view);
-    const int64_t edge = tile_edge(size_);
-    const int64_t along0 = (view.sizes[0] + edge - 1) / edge;
-    const int64_t along1 = (view.sizes[1] + edge - 1) / edge;
+    const int bytes = shared * tile_bytes(stored->size);
+    if (shared == 0) return rows(view);
+    const int64_t edge0 = tile_edge0(stored->size), edge1 = tile_edge1(stored->size);
+    const int64_t along0 = (view.sizes[0] + edge0 - 1) / edge0;
+    const int64_t along1 = (view.sizes[1] + edge1 - 1) / edge1;
     int64_t slabs = 1;
     for (int d = 2; d < view.ndim; ++d) {
       slabs *= view.sizes[d];
@@ -280,11 +294,11 @@ class Run {
     }
     const bool too_many =
         along0 > INT32_MAX || along1 > INT32_MAX / along0 || slabs > INT32_MAX / (along0 * along1);
-    if (shared > kMaxSharedTiles || too_many) return generic(view);
+    if (bytes > kMaxSharedBytes || too_many) return generic(view);
     args.row_divider = Divider(along0);
     args.slab_divider = Divider(along1);
-    launch(Path::tiled, &args, along0 * along1 * slabs * kBlockThreads, 1,
-           shared * tile_bytes(size_));
+    launch("tiled", stored->tiled, args, along0 * along1 * slabs * kBlockThreads, 1, kBlockThreads,
+           bytes);
   }
 
   // Runs the part of a view that has one index along its last dim.
@@ -335,8 +349,8 @@ class Run {
     }
     if (chunks > kMaxSlabs || slabs > kMaxSlabs / chunks) return each_of_last_dim(view);
     args.chunk_divider = Divider(chunks);
-    const int width = generic_width(plan_.num_operands - plan_.num_outputs);
-    launch(Path::generic, &args, (args.chunk_numel + width - 1) / width, slabs * chunks, 0);
+    const int64_t threads = (args.chunk_numel + kGenericWidth - 1) / kGenericWidth;
+    launch("generic", kernels_->generic, args, threads, slabs * chunks, block_threads(threads), 0);
   }
 
   void each_of_last_dim(const View& view) const {

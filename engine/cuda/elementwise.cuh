@@ -1,4 +1,5 @@
-// The elementwise kernels, one template for each path, and the fold that makes the table of them.
+// The elementwise kernels that take operands of any stored types: rows of groups, and elements at
+// any offsets.
 #pragma once
 
 #include "engine/cuda/kernel_table.h"
@@ -37,6 +38,24 @@ struct Functor {
     }
     return hot_outputs<T>;
   }
+
+  // How operands are stored in a call whose other inputs all have type S.
+  template <class S, size_t i>
+  using Input = std::conditional_t<(Op::bool_inputs >> i & 1u) != 0, bool, S>;
+  template <class S>
+  static auto output_of() {
+    if constexpr (Op::promotion == Promotion::AlwaysBool ||
+                  Op::promotion == Promotion::FloatToBool) {
+      return std::type_identity<bool>{};
+    } else if constexpr (is_complex_v<S> && (Op::promotion == Promotion::ComplexToReal ||
+                                             Op::promotion == Promotion::IntToFloatComplexToReal)) {
+      return std::type_identity<typename S::value_type>{};
+    } else {
+      return std::type_identity<S>{};
+    }
+  }
+  template <class S>
+  using Output = typename decltype(output_of<S>())::type;
 
   // A parameter as the functor takes it.
   template <size_t p>
@@ -98,8 +117,11 @@ struct Functor {
   // Where a formula is long, its arithmetic outweighs the memory anyway, and it is a function: the
   // build of double and complex mathematics would be most of the whole otherwise.
   static constexpr bool kLong = Op::cost >= 20 || (Op::cost >= 2 && sizeof(T) >= 8);
-  // A kernel must have the registers of what it calls.
+  // A kernel must have the registers of what it may call.
   static constexpr int kResidentBlocks = kLong ? 1 : resident_blocks(sizeof(T));
+  static constexpr bool kCalls = kLong || Op::cost >= 5 || sizeof(T) > 8;
+  static constexpr int kFullBlocks = kCalls ? 1 : full_blocks(sizeof(T));
+  static constexpr int kTiledBlocks = kLong ? 1 : 2;
   static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
   }
@@ -139,6 +161,7 @@ struct Extent {
   __device__ __forceinline__ bool whole() const {
     return first == 0 && last == V;
   }
+  __device__ __forceinline__ bool has(int lane) const { return lane >= first && lane < last; }
 };
 
 // A group on its way into registers. Note [Load, then convert]
@@ -205,22 +228,6 @@ __device__ __forceinline__ void run_group(const Args& args, const Data& data, co
   store_operand<F::output_types()>(args.operands[0], data(0), stride(0), extent, out);
 }
 
-// All operands are one run of elements.
-template <class Op, class T, int V>
-__global__ void __launch_bounds__(kBlockThreads)
-    vectorized_kernel(const __grid_constant__ FlatArguments<Functor<Op, T>::kOperands> args) {
-  const int64_t first =
-      (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V - args.head;
-  if (first >= args.numel) return;
-  const Extent extent{first < 0 ? static_cast<int>(-first) : 0,
-                      args.numel - first < V ? static_cast<int>(args.numel - first) : V};
-  const auto stride = [&](int i) -> int64_t {
-    return args.operands[i].access == Access::vectors ? args.operands[i].size : 0;
-  };
-  const auto data = [&](int i) { return args.operands[i].data + first * stride(i); };
-  run_group<Op, T, V>(args, data, stride, extent, std::make_index_sequence<Op::num_inputs>{});
-}
-
 // Takes `index` apart along loop dims [from, ndim) and adds up the operands' offsets.
 template <int N>
 __device__ __forceinline__ void add_offsets(const NestedArguments<N>& args, int from,
@@ -237,30 +244,47 @@ __device__ __forceinline__ void add_offsets(const NestedArguments<N>& args, int 
   }
 }
 
-// Rows along the innermost dim, a group of V elements for each thread: one division for the row,
-// one for each outer dim.
+// Where a thread's group of V elements is: rows along the innermost dim are cut into groups, which
+// start at boundaries of the output. One division for the row, one for each outer dim; none where
+// there is one row.
+template <int N, int V>
+struct RowGroup {
+  int64_t offsets[N] = {};
+  int64_t first;  // element of the row, maybe before its start
+  Extent extent{0, 0};
+
+  __device__ __forceinline__ explicit RowGroup(const NestedArguments<N>& args) {
+    const int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (unit >= args.units) return;
+    int64_t group = unit;
+    if (args.ndim > 1) {
+      const uint32_t row = args.row_divider.divide(static_cast<uint32_t>(unit));
+      group = static_cast<uint32_t>(unit) - row * args.row_divider.divisor;
+      add_offsets(args, 1, row, offsets);
+    }
+    first = group * V;
+    if (args.align > 1) {
+      const auto address = reinterpret_cast<uintptr_t>(args.operands[0].data + offsets[0]);
+      first -= static_cast<int64_t>(address / static_cast<uint32_t>(args.operands[0].size) &
+                                    static_cast<uint32_t>(args.align - 1));
+    }
+    const int64_t rest = args.sizes[0] - first;
+    extent = {first < 0 ? static_cast<int>(-first) : 0, rest < V ? static_cast<int>(rest) : V};
+  }
+  __device__ __forceinline__ bool exists() const { return extent.first < extent.last; }
+};
+
+// Operands of any stored types, chosen at run time.
 template <class Op, class T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     strided_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
-  constexpr int N = Functor<Op, T>::kOperands;
-  const uint32_t unit = blockIdx.x * blockDim.x + threadIdx.x;
-  if (unit >= args.units) return;
-  const uint32_t row = args.row_divider.divide(unit);
-  int64_t offsets[N] = {};
-  add_offsets(args, 1, row, offsets);
-  int64_t first = static_cast<int64_t>(unit - row * args.row_divider.divisor) * V;
-  if (args.align > 1) {  // groups start at boundaries of the output's row
-    const auto address = reinterpret_cast<uintptr_t>(args.operands[0].data + offsets[0]);
-    first -= static_cast<int64_t>(address / static_cast<uint32_t>(args.operands[0].size) &
-                                  static_cast<uint32_t>(args.align - 1));
-  }
-  const int64_t rest = args.sizes[0] - first;
-  if (rest <= 0) return;
-  const Extent extent{first < 0 ? static_cast<int>(-first) : 0,
-                      rest < V ? static_cast<int>(rest) : V};
+  const RowGroup<Functor<Op, T>::kOperands, V> place(args);
+  if (!place.exists()) return;
   const auto stride = [&](int i) -> int64_t { return args.operands[i].strides[0]; };
-  const auto data = [&](int i) { return args.operands[i].data + offsets[i] + first * stride(i); };
-  run_group<Op, T, V>(args, data, stride, extent, std::make_index_sequence<Op::num_inputs>{});
+  const auto data = [&](int i) {
+    return args.operands[i].data + place.offsets[i] + place.first * stride(i);
+  };
+  run_group<Op, T, V>(args, data, stride, place.extent, std::make_index_sequence<Op::num_inputs>{});
 }
 
 // The same for V indices into a slab, dim by dim, so that their divisions overlap.
@@ -273,9 +297,10 @@ __device__ __forceinline__ void element_offsets(const NestedArguments<N>& args,
     int32_t strides[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) strides[i] = static_cast<int32_t>(args.operands[i].strides[d]);
+    const bool is_last = d == args.inner_dims - 1;
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      const uint32_t next = divider.divide(index[j]);
+      const uint32_t next = is_last ? 0 : divider.divide(index[j]);
       const auto position = static_cast<int32_t>(index[j] - next * divider.divisor);
       index[j] = next;
 #pragma unroll
@@ -309,7 +334,7 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
   for (int j = 0; j < V; ++j) {
     index[j] = blockIdx.x * (blockDim.x * V) + threadIdx.x + j * blockDim.x;
     valid[j] = index[j] < numel;
-    if (!valid[j]) index[j] = 0;
+    if (!valid[j]) index[j] = 0;  // which exists, so that loads need not ask
   }
   int32_t offsets[N][V] = {};
   element_offsets(args, index, offsets);
@@ -324,8 +349,8 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
     constexpr int k = decltype(i)::value;
     const FlatOperand& operand = args.operands[k + 1];
     if (is_fast(i)) {
-      gather_raw<F::input_types(k), V>(operand.data + base[k + 1], offsets[k + 1], valid,
-                                       operand.size, std::get<k>(raw));
+      gather_raw<F::input_types(k), V>(operand.data + base[k + 1], offsets[k + 1], operand.size,
+                                       std::get<k>(raw));
     }
   };
   const auto finish = [&](auto i) {
@@ -337,10 +362,10 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
     }
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      in[k][j] = operand.access == Access::value ? *reinterpret_cast<const T*>(operand.value.bytes)
-                 : valid[j]
-                     ? load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j], operand.type)
-                     : T(0);
+      in[k][j] =
+          operand.access == Access::value
+              ? *reinterpret_cast<const T*>(operand.value.bytes)
+              : load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j], operand.type);
     }
   };
   (load(std::integral_constant<int, I>{}), ...);

@@ -18,31 +18,64 @@ constexpr bool computes_in() {
   return found;
 }
 
-// Types of which calls are too few to compile all four kernels for.
+// Types of which calls are too few to compile more than the kernels that every type has.
 template <class T>
 inline constexpr bool is_rare =
     std::is_same_v<T, uint16_t> || std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>;
 
-// Likewise long formulas of complex numbers, which the generic kernel slows down little.
+// Note [Kernels that pay]
+// Every compute type of an operator has the generic kernel, which can take any call. The others are
+// compiled where calls come to them, and where memory is what they wait for: not for rare types;
+// for operands of several stored types where promotion brings some together; tiles where an input
+// can differ from the output in its fastest dim, and the formula is short.
 template <class Op, class T>
-inline constexpr bool has_all_paths =
-    Op::moves_bits || !(is_rare<T> || (is_complex_v<T> && Op::cost >= 2));
+inline constexpr bool has_vectorized = Op::moves_bits || !is_rare<T>;
+
+template <class Op, class T>
+inline constexpr bool has_strided =
+    Op::promotion == Promotion::ToArgument || std::is_same_v<T, float> ||
+    std::is_same_v<T, double> || std::is_same_v<T, int64_t>;
+
+// Operators that are little more than their loads and stores.
+template <class Op>
+inline constexpr bool is_arithmetic =
+    Op::num_inputs == 2 && Op::promotion == Promotion::Default && Op::cost < 2;
+
+template <class Op, class T>
+inline constexpr bool has_tiled =
+    Op::moves_bits || (std::is_same_v<T, float> && Op::num_inputs > 1 && Op::cost < 20) ||
+    (is_arithmetic<Op> && !is_rare<T> && !is_complex_v<T>);
+
+template <class Op, class T, class In, class Out = typename Functor<Op, T>::template Output<In>>
+StoredKernels kernels_of_stored() {
+  StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In)};
+  constexpr int V = group_width(sizeof(In));
+  kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V>);
+  if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || is_arithmetic<Op>)) {
+    kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);
+  }
+  return kernels;
+}
 
 template <class Op, class T>
 ElementwiseKernels kernels_of_type() {
+  ElementwiseKernels kernels{};
   if constexpr (computes_in<Op, T>()) {
-    constexpr int V = group_width(sizeof(T));
-    const void* strided = nullptr;
-    const void* tiled = nullptr;
-    if constexpr (has_all_paths<Op, T>) {
-      strided = reinterpret_cast<const void*>(&strided_kernel<Op, T, V>);
-      tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, V>);
+    if constexpr (has_vectorized<Op, T>) kernels.stored[0] = kernels_of_stored<Op, T, T>();
+    if constexpr (std::is_same_v<T, float> && Op::promotion == Promotion::ToArgument) {
+      kernels.stored[1] = kernels_of_stored<Op, T, float, Half>();
+      kernels.stored[2] = kernels_of_stored<Op, T, float, BFloat16>();
+    } else if constexpr (std::is_same_v<T, float>) {
+      kernels.stored[1] = kernels_of_stored<Op, T, Half>();
+      kernels.stored[2] = kernels_of_stored<Op, T, BFloat16>();
     }
-    return {{reinterpret_cast<const void*>(&vectorized_kernel<Op, T, V>), strided, tiled,
-             reinterpret_cast<const void*>(&generic_kernel<Op, T, generic_width(Op::num_inputs)>)}};
-  } else {
-    return {};
+    if constexpr (has_strided<Op, T>) {
+      constexpr int V = group_width(sizeof(T));
+      kernels.strided = reinterpret_cast<const void*>(&strided_kernel<Op, T, V>);
+    }
+    kernels.generic = reinterpret_cast<const void*>(&generic_kernel<Op, T, kGenericWidth>);
   }
+  return kernels;
 }
 
 template <class Op>

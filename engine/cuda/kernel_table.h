@@ -8,10 +8,22 @@
 
 namespace iterlab::cuda {
 
-// The kernels of one operator in one compute type, by path. Null: the operator does not compute the
-// type, or (strided, tiled) the type is rare and takes the generic kernel.
+// The kernels of one operator in one compute type for operands that are stored in given types, by
+// TypeIndex: the inputs (bool inputs aside), and the output.
+struct StoredKernels {
+  int input, output;
+  int size;                // bytes of an input's element
+  const void* vectorized;  // null: no such kernels
+  const void* tiled;
+};
+inline constexpr int kMaxStored = 3;
+
+// The kernels of one operator in one compute type. Null: the operator does not compute the type, or
+// (strided, tiled) such calls take the generic kernel.
 struct ElementwiseKernels {
-  const void* by_path[kPathNames.size()];
+  StoredKernels stored[kMaxStored];  // the first: of the compute type
+  const void* strided;
+  const void* generic;
 };
 
 // By compute type.

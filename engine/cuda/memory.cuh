@@ -242,18 +242,16 @@ __device__ __forceinline__ void convert_raw(const RawGroup<hot, V>& raw, int typ
   }
 }
 
-// Elements at any offsets, in bytes; those that are not `valid` become 0.
+// Elements at any offsets, in bytes.
 template <TypeMask hot, int V>
-__device__ __forceinline__ void gather_raw(const char* data, const int32_t (&offsets)[V],
-                                           const bool (&valid)[V], int size,
+__device__ __forceinline__ void gather_raw(const char* data, const int32_t (&offsets)[V], int size,
                                            RawGroup<hot, V>& raw) {
   const auto gather = [&](auto word) {
     using Word = decltype(word);
     if constexpr (has_size(hot, sizeof(Word))) {
 #pragma unroll
       for (int i = 0; i < V; ++i) {
-        Word x{};
-        if (valid[i]) x = *reinterpret_cast<const Word*>(data + offsets[i]);
+        const Word x = *reinterpret_cast<const Word*>(data + offsets[i]);
         uint32_t* const to = raw.word + i * RawGroup<hot, V>::kWords;
         if constexpr (sizeof(Word) <= 4) {
           to[0] = x;

@@ -78,10 +78,10 @@ struct ReduceArguments {
   int64_t kept_strides[kMaxLoopDims], reduced_strides[kMaxLoopDims];
   int64_t reduced_size;  // of the fastest reduced dim
   int64_t kept_size;     // of the fastest kept dim
-  bool whole_rows;       // rows keep the alignment of the first, in whole groups but for an only row
-  int64_t groups;        // inner: groups of one output
-  Divider row_divider;   // inner: groups of one row
-  int64_t chunk;         // groups or rows of a chunk
+  bool whole_rows;      // rows keep the alignment of the first, in whole groups but for an only row
+  int64_t groups;       // inner: groups of one output
+  Divider row_divider;  // inner: groups of one row
+  int64_t chunk;        // groups or rows of a chunk
   int32_t chunks;
   Divider chunk_divider;
   int32_t columns;         // outer: column threads of a block

@@ -43,7 +43,17 @@ __device__ __forceinline__ void store_result(const ReduceResult& result, char* d
   store_element<T>(data, result.type, value);
 }
 
-struct NoCount {};
+// What was collected of one output. (Not by [[no_unique_address]]: nvcc 13 steps through arrays of
+// such a struct by more than its sizeof.)
+template <class T, int N, bool counts>
+struct Collection {
+  Lane<T> value[N];
+};
+template <class T, int N>
+struct Collection<T, N, true> {
+  Lane<T> value[N];
+  int64_t count;
+};
 
 // Folds, moments, norms: a Formula of iterlab/reduce_formulas.h. C: the compute type that elements
 // are converted to. A lane collects in B, which is narrow where that is exact for as many elements
@@ -69,10 +79,7 @@ struct Reducer {
   struct Lane_ {
     Lane<B> value[N];
   };
-  struct State {
-    Lane<T> value[N];
-    [[no_unique_address]] std::conditional_t<kCounts, int64_t, NoCount> count;
-  };
+  using State = Collection<T, N, kCounts>;
 
   static __device__ __forceinline__ B element(C x) {
     if constexpr (kExact && requires { F::template map<B>(x); }) {

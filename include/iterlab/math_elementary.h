@@ -11,15 +11,21 @@
 
 namespace iterlab::math {
 
-// The functions of std; of c10's complex numbers, by std's.
-#define ITERLAB_ELEMENTARY(name)                                          \
-  template <class T>                                                      \
-  ITERLAB_FN Lane<T> name(Lane<T> x) {                                    \
-    if constexpr (is_complex_v<T>) {                                      \
-      return T(std::name(std::complex<typename T::value_type>(x.value))); \
-    } else {                                                              \
-      return std::name(x.value);                                          \
-    }                                                                     \
+// The functions of std. Of c10's complex numbers, by std's on the CPU; std has none for a GPU,
+// whose backend has them beside c10::complex (engine/cuda/complex_math.cuh).
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define ITERLAB_OF_COMPLEX(name, x) name(x)
+#else
+#define ITERLAB_OF_COMPLEX(name, x) std::name(std::complex(x.real(), x.imag()))
+#endif
+#define ITERLAB_ELEMENTARY(name)                   \
+  template <class T>                               \
+  ITERLAB_FN Lane<T> name(Lane<T> x) {             \
+    if constexpr (is_complex_v<T>) {               \
+      return T(ITERLAB_OF_COMPLEX(name, x.value)); \
+    } else {                                       \
+      return std::name(x.value);                   \
+    }                                              \
   }
 ITERLAB_ELEMENTARY(exp)
 ITERLAB_ELEMENTARY(log)
@@ -38,6 +44,7 @@ ITERLAB_ELEMENTARY(asinh)
 ITERLAB_ELEMENTARY(acosh)
 ITERLAB_ELEMENTARY(atanh)
 #undef ITERLAB_ELEMENTARY
+#undef ITERLAB_OF_COMPLEX
 
 // std has none of complex numbers: those are found beside c10::complex, which the backend includes.
 #define ITERLAB_NEAR_ZERO(name)        \
@@ -122,8 +129,10 @@ template <class T>
 ITERLAB_FN bool signbit(Lane<T> x) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::signbit(x.value);
-  } else {
+  } else if constexpr (std::is_signed_v<T>) {
     return x.value < T(0);
+  } else {
+    return false;
   }
 }
 
