@@ -6,6 +6,7 @@
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
+#include "src/profiler_range.h"
 
 namespace iterlab {
 namespace {
@@ -21,6 +22,15 @@ void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
   operands.output(0).output_kind = output.kind;
   for (int i = 0; i < arguments.num_tensors; ++i)
     operands.input(i) = as_operand(*arguments.tensors[i]);
+}
+
+void plan_call(const OpInfo& op, const Arguments& arguments, Output output, Plan& plan) {
+  const ProfilerRange range(&plan_range);
+  Operands operands;
+  make_operands(op, arguments, output, operands);
+  make_plan(operands, op, plan);
+  check_parameters(op, arguments, plan.common_dtype);
+  check_numbers(op, arguments, plan.common_dtype);
 }
 
 // Allocates the result, or resizes the given output; gives the former.
@@ -45,6 +55,8 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
     numbers = with_extra;
   }
   const cpu::KernelTable& table = kernel_table();
+  const ProfilerRange range(
+      [&] { return loop_range(plan.op->name, kPathNames[static_cast<size_t>(plan.path)]); });
   const bool alone = static_cast<double>(plan.bytes) * plan.op->cost < 2 * cpu::kGrainBytes;
   cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
                        alone ? Parallel{} : torch_parallel());
@@ -53,12 +65,8 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
 }  // namespace
 
 at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
-  Operands operands;
-  make_operands(op, arguments, output, operands);
   Plan plan;
-  make_plan(operands, op, plan);
-  check_parameters(op, arguments, plan.common_dtype);
-  check_numbers(op, arguments, plan.common_dtype);
+  plan_call(op, arguments, output, plan);
   at::Tensor allocated = make_result(plan, output);
   const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
   if (plan.numel != 0) run(plan, arguments, result);
