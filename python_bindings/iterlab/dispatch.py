@@ -110,7 +110,7 @@ def _bits(keys: torch._C.DispatchKeySet) -> Iterator[tuple[str, int]]:
         rest = keys.remove(highest)
         if rest.raw_repr() == keys.raw_repr():  # backends without a key of their own are left
             return
-        yield highest.name, keys.raw_repr() ^ rest.raw_repr()
+        yield torch._C._dispatch_key_name(highest), keys.raw_repr() ^ rest.raw_repr()
         keys = rest
 
 
@@ -136,7 +136,8 @@ def kernel_table(name: str) -> dict[str, str]:
 
 def _origin(text: str) -> str:
     """Shorten a table entry: paths of the machine that built torch say nothing."""
-    return re.sub(r"\S*/(\w+\.\w+):\d+", r"\1", text).removeprefix("fallthrough ")
+    short = re.sub(r"\S*/(\w+\.\w+):\d+", r"\1", text).removeprefix("fallthrough ")
+    return re.sub(r"^registered (?:at|by) ", "", short)
 
 
 def tensors_in(args: Iterable[Any]) -> Iterator[torch.Tensor]:

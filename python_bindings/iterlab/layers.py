@@ -69,12 +69,13 @@ def _autocast(key: str) -> str:
     return f"casts operands by this operator's autocast policy (autocast is {dtype}), calls on"
 
 
-def _backend(key: str, text: str) -> str:
+def _backend(key: str, text: str, context: Context) -> str:
     if "[math kernel]" in text:
         return "composite: unfolds into other operators here"
     if "[default backend kernel]" in text:
         return "one kernel for every backend, written with other operators"
-    return f"the {key} kernel: plans and runs the loop"
+    loop = ": plans and runs the loop" if context.overload.namespace == "iterlab" else ""
+    return f"the {key} kernel{loop}"
 
 
 def purpose(key: str, text: str, context: Context) -> str:
@@ -95,7 +96,7 @@ def purpose(key: str, text: str, context: Context) -> str:
         return _autograd(text, context)
     if key.startswith("Autocast"):
         return _autocast(key)
-    return _backend(key, text)
+    return _backend(key, text, context)
 
 
 def skipped(key: str) -> str:
