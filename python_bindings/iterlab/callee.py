@@ -37,6 +37,12 @@ def _twins() -> dict[str, OpEntry]:
     }
 
 
+def twin_of(qualified: str) -> OpEntry | None:
+    """Give the entry of the operator that is the twin of "aten::add" or "aten::add_"."""
+    library, _, name = qualified.partition("::")
+    return _twins().get(name.partition(".")[0].removesuffix("_")) if library == "aten" else None
+
+
 def _qualified(op: Op) -> tuple[str, Overload | None]:
     """Give "iterlab::add" and the overload where one is given."""
     if isinstance(op, str):
@@ -110,6 +116,6 @@ def resolve(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Callee:
         return Callee(found, name, find(name.removesuffix("_")), True)
     found = overload or _torchs(qualified, args, kwargs)
     base = name.partition(".")[0]
-    entry = _twins().get(base.removesuffix("_")) if library == "aten" else None
-    return Callee(found, entry.name + base[len(base.removesuffix("_")) :] if entry else base,
-                  entry, False)
+    entry = twin_of(qualified)
+    inplace = "_" * base.endswith("_")
+    return Callee(found, base if entry is None else entry.name + inplace, entry, False)
