@@ -90,7 +90,8 @@ def _cpu_loop(facts: Plan) -> tuple[str, str]:
         name = facts.operands[odd[0]].name
         return "vectorized, one operand constant", f"`{name}` is one value {run}"
     blamed = " and ".join(f"`{facts.operands[i].name}`" for i in odd)
-    return "strided, one element at a time", f"{blamed} not contiguous along the innermost dim"
+    verb = "is" if len(odd) == 1 else "are"
+    return "strided, one element at a time", f"{blamed} {verb} not contiguous along the innermost dim"
 
 
 def _cuda_loop(facts: Plan, casts: bool) -> tuple[str, str]:

@@ -42,29 +42,34 @@ class Finding:
 
 def _asked_for(node: Node) -> str:
     """Give the call of the code that is nothing but this copy, "" where it hides in another."""
-    names = [one.name for one in (node, *node.above()) if one.kind == "operator"]
+    around = [one for one in (node, *node.above()) if one.kind in ("operator", "backward")]
+    names = [one.name for one in around]
     plain = ("aten::copy_", "aten::clone", "aten::contiguous", "aten::to", "aten::_to_copy")
     return names[-1].removeprefix("aten::") if all(name in plain for name in names) else ""
 
 
 def _inside(node: Node) -> str:
-    """Name the outermost operator around a copy."""
-    return next((one.name for one in reversed([*node.above()]) if one.kind == "operator"), node.name)
+    """Name the outermost operator around a copy, or the node of autograd."""
+    around = [one.name for one in node.above() if one.kind in ("operator", "backward")]
+    return around[-1] if around else node.name
 
 
 def _copy(node: Node) -> Finding | None:
-    around = node.parent if node.name == "aten::copy_" else node
     given = [one for one in node.operands[:2] if one is not None]
     if not given or (node.name == "aten::copy_" and len(given) < 2):
         return None
     target, source = given[0], given[-1]
     if source.sizes == () or target.bytes == 0:
         return None
+    layouts = f"strides {shape_text(source.strides)} → {shape_text(target.strides)}"
     if target.dtype != source.dtype:
         what = f"cast {dtype_name(source.dtype)} → {dtype_name(target.dtype)}"
-        advice = "keep one dtype: store the operand in the dtype that the operator computes in"
-    elif source.strides != target.strides or around is not node:
-        what = f"layout copy: strides {shape_text(source.strides)} → {shape_text(target.strides)}"
+        advice = "keep one dtype: store the operand in the dtype that its reader computes in"
+    elif 0 in source.strides:
+        what = f"broadcast made in memory: {layouts}"
+        advice = "nothing for the bias of a linear; elsewhere leave it expanded"
+    elif source.strides != target.strides:
+        what = f"layout copy: {layouts}"
         advice = "keep the layout: make the operand in the one that its reader wants"
     else:
         what, advice = "copy", "write into the place where the result is wanted"

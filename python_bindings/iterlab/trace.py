@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from iterlab.measured import quiet_profile
 
 _MARK = "python line: "
+_BACKWARD = "autograd::engine::evaluate_function: "
 _LIBRARIES = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
 
 
@@ -42,7 +43,8 @@ class Tensor:
 
 @dataclass
 class Node:
-    """A row of the tree. `kind` is "line", "operator", "kernel" (on a device) or "range".
+    """A row of the tree. `kind` is "line", "operator", "backward" (a node of autograd), "kernel"
+    (of a device, or iterlab's own) or "range".
 
     Times are in seconds; `start` from the beginning of the profile, `own` without the children.
     `operands` has the tensor arguments of an operator, None for others. `loop` says how its kernel
@@ -157,6 +159,8 @@ def _node(event: FunctionEvent, origin: float, operands: dict[tuple[int, str], A
     name, kind = event.name, "operator" if "::" in event.name else "range"
     if name.startswith(_MARK):
         name, kind = name.removeprefix(_MARK), "line"
+    elif name.startswith(_BACKWARD):
+        name, kind = name.removeprefix(_BACKWARD).rpartition("::")[2], "backward"
     elif "[" in name and name.startswith("iterlab::"):
         kind = "kernel"
     node = Node(kind, name, start, seconds, event.self_cpu_time_total * 1e-6)
@@ -166,6 +170,9 @@ def _node(event: FunctionEvent, origin: float, operands: dict[tuple[int, str], A
         Node("kernel", kernel.name, start, kernel.duration * 1e-6, kernel.duration * 1e-6)
         for kernel in event.kernels
     ]
+    if kind == "backward":  # the node itself is a row of its own below the engine's
+        nested = (one.children if one.name.endswith(name) else [one] for one in children)
+        children = [one for some in nested for one in some]
     for child in children:
         child.parent = node
     node.children = children
