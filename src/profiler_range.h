@@ -12,11 +12,11 @@ namespace iterlab {
 
 // Note [Ranges]
 // Inside the operator's own row, a timeline shows what planning took and which loop ran:
-// "iterlab::plan", then "iterlab::add [tiled avx2]". The name is of the plan that the loop was given,
-// so a profile reports the path that ran. Where nobody records, a range is one look at a
+// "iterlab::plan", then "iterlab::add [tiled avx2]". The name is of the plan that the loop was
+// given, so a profile reports the path that ran. Where nobody records, a range is one look at a
 // thread-local pointer.
 class ProfilerRange {
-public:
+ public:
   template <class MakeName>
   explicit ProfilerRange(MakeName&& make_name) {
     if (auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION)) [[unlikely]] {
@@ -25,7 +25,7 @@ public:
     }
   }
 
-private:
+ private:
   std::optional<at::RecordFunction> range_;
 };
 

@@ -53,9 +53,7 @@ def _converted(operand: Any, common: torch.dtype) -> Any:
     """
     if not isinstance(operand, torch.Tensor) or operand.dim() == 0:
         return operand
-    like = torch.empty_strided(
-        operand.shape, operand.stride(), dtype=operand.dtype, device="meta"
-    )
+    like = torch.empty_strided(operand.shape, operand.stride(), dtype=operand.dtype, device="meta")
     return like if operand.dtype == common else like.to(common)
 
 
@@ -63,9 +61,7 @@ def _copies(
     entry: OpEntry, args: Sequence[Any], out: torch.Tensor | None, common: torch.dtype
 ) -> list[CastCopy]:
     copies = [
-        CastCopy(
-            name, dtype_name(one.dtype), dtype_name(common), one.numel() * common.itemsize
-        )
+        CastCopy(name, dtype_name(one.dtype), dtype_name(common), one.numel() * common.itemsize)
         for i, (name, one) in enumerate(zip(entry.inputs, args, strict=False))
         if entry.promoted_inputs >> i & 1
         and isinstance(one, torch.Tensor)
@@ -91,7 +87,10 @@ def _cpu_loop(facts: Plan) -> tuple[str, str]:
         return "vectorized, one operand constant", f"`{name}` is one value {run}"
     blamed = " and ".join(f"`{facts.operands[i].name}`" for i in odd)
     verb = "is" if len(odd) == 1 else "are"
-    return "strided, one element at a time", f"{blamed} {verb} not contiguous along the innermost dim"
+    return (
+        "strided, one element at a time",
+        f"{blamed} {verb} not contiguous along the innermost dim",
+    )
 
 
 def _cuda_loop(facts: Plan, casts: bool) -> tuple[str, str]:

@@ -58,9 +58,7 @@ def _qualified(op: Op) -> tuple[str, Overload | None]:
 
     if getattr(iterlab, name, None) is op:
         return f"iterlab::{name}", None
-    raise TypeError(
-        f"iterlab: expected the name of an operator, or one of torch.ops, got {op!r}"
-    )
+    raise TypeError(f"iterlab: expected the name of an operator, or one of torch.ops, got {op!r}")
 
 
 def _own(name: str, args: Sequence[Any], out: object) -> Overload:
@@ -94,7 +92,9 @@ def _torchs(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Over
             overload = torch._C._jit_resolve_packet(f"{library}::{name}", *args, **kwargs)
         except RuntimeError as error:
             reason = str(error).strip().splitlines()[0]
-            raise TypeError(f"iterlab: no overload of {qualified} takes the call: {reason}") from None
+            raise TypeError(
+                f"iterlab: no overload of {qualified} takes the call: {reason}"
+            ) from None
     if overload not in packet.overloads():
         raise ValueError(f"iterlab: expected one of {packet.overloads()}, got '{overload}'")
     found: Overload = getattr(packet, overload)

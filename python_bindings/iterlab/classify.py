@@ -1,4 +1,4 @@
-"""Which kind of kernel ran: from a kernel's name on a device, from operator and layouts on the CPU."""
+"""Which kind of kernel ran: by its name on a device, by operator and layouts on the CPU."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _facts(name: str) -> tuple[bool, bool]:
     packet = getattr(getattr(torch.ops, library, None), base, None)
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return False, False
-    overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]  # type: ignore[no-untyped-call]
     first = overloads[0]._schema.returns
     aliases = [one.alias_info for one in first]
     view = bool(aliases) and all(one is not None and not one.is_write for one in aliases)

@@ -1,8 +1,8 @@
 """The dispatch of a call: which of the dispatcher's layers it meets, in order, and what each does.
 
 The dispatcher merges the key sets of the arguments with the thread's included and excluded keys
-(TLS), and walks the result from the highest key to the lowest. What is read here is the dispatcher's
-own state and its own table of kernels; nothing runs.
+(TLS), and walks the result from the highest key to the lowest. What is read here is the
+dispatcher's own state and its own table of kernels; nothing runs.
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ class _Walk:
             rest = "the transform is done; its tensors are unwrapped"
             yield Layer(_BACK, "runs", _origin(self.table[_BACK]), rest)
             self.tensors = tuple(
-                functorch.get_unwrapped(tensor) if functorch.maybe_get_level(tensor) == level
+                functorch.get_unwrapped(tensor)
+                if functorch.maybe_get_level(tensor) == level
                 else tensor
                 for tensor in self.tensors
             )

@@ -215,9 +215,9 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
     """Explain a call: every layer of the dispatcher that it meets, and the loop that it gets.
 
     `op` is a name ("add", "add_", "aten::mul.Tensor"), an operator of `torch.ops`, or a function of
-    torch or iterlab; the other arguments are those of the call. Grad mode, inference mode, autocast,
-    dispatch modes and torch.func transforms count as they are at this moment. Tensors on device
-    "meta" do, so that a call of any size can be asked about.
+    torch or iterlab; the other arguments are those of the call. Grad mode, inference mode,
+    autocast, dispatch modes and torch.func transforms count as they are at this moment. Tensors on
+    device "meta" do, so that a call of any size can be asked about.
 
     With `run=True` the call also runs, about twenty times, and is measured: `out` is written, an
     operand of an in-place operator is copied first. Without, nothing runs. Raises what
@@ -240,6 +240,8 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
             advice = advise(callee.name, names, operands, out, more, facts)
     if run:
         if any(tensor.is_meta for tensor in tensors_in([*args, out])):
-            raise ValueError("iterlab: expected operands with data to run the call, got meta tensors")
+            raise ValueError(
+                "iterlab: expected operands with data to run the call, got meta tensors"
+            )
         measured = measure(_repeatable(callee, args, kwargs), _device(args))
     return Explanation(callee, operands, kwargs, layers, facts, aten, advice, measured)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-
-import torch
+from itertools import pairwise
 
 from iterlab.classify import COPY, REDUCTION, STRIDED, UNROLLED, VIEW, cpu_loop
 from iterlab.planning import dtype_name
@@ -128,13 +127,11 @@ def _of_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
 def _gaps(trace: Trace) -> Iterator[Finding]:
     """Find where the device waits for the host."""
     device = sorted(
-        (event.time_range.start, event.time_range.end)
-        for event in trace.profiler.events()
-        if event.device_type == torch.autograd.DeviceType.CUDA
+        (event.time_range.start, event.time_range.end) for event in trace.device_events()
     )
     gaps = [
         (after[0] - before[1]) * 1e-6
-        for before, after in zip(device, device[1:], strict=False)
+        for before, after in pairwise(device)
         if (after[0] - before[1]) * 1e-6 > _GAP_SECONDS
     ]
     if gaps:
@@ -153,8 +150,9 @@ def _views(trace: Trace) -> Iterator[Finding]:
     if views:
         seconds = sum(node.seconds for node in views)
         what = "operators that only make views; they launch nothing"
-        yield Finding("no kernel", "", what, "nothing: they cost the host's time alone", seconds,
-                      len(views))
+        yield Finding(
+            "no kernel", "", what, "nothing: they cost the host's time alone", seconds, len(views)
+        )
 
 
 def _merged(found: Iterable[Finding]) -> list[Finding]:
@@ -162,8 +160,12 @@ def _merged(found: Iterable[Finding]) -> list[Finding]:
     for one in found:
         key = (one.kind, one.line, one.what)
         before = merged.get(key)
-        merged[key] = one if before is None else replace(
-            before, seconds=before.seconds + one.seconds, count=before.count + one.count
+        merged[key] = (
+            one
+            if before is None
+            else replace(
+                before, seconds=before.seconds + one.seconds, count=before.count + one.count
+            )
         )
     return list(merged.values())
 
@@ -174,8 +176,14 @@ def findings(trace: Trace) -> list[Finding]:
     large = [one for one in merged if one.seconds > _LEAST_SHARE * trace.seconds]
     large.sort(key=lambda one: -one.seconds)
     breaks = [
-        Finding("graph break", "", reason.splitlines()[0] if reason else "torch.compile",
-                "see TORCH_LOGS=graph_breaks", 0.0, count)
+        Finding(
+            "graph break",
+            "",
+            reason.splitlines()[0] if reason else "torch.compile",
+            "see TORCH_LOGS=graph_breaks",
+            0.0,
+            count,
+        )
         for reason, count in trace.graph_breaks
     ]
     return [*large, *_gaps(trace), *breaks, *_views(trace)]

@@ -1,4 +1,4 @@
-"""The dispatcher's layers in words: what a key's kernel does for this call, or why it is skipped."""
+"""The dispatcher's layers in words: what a key's kernel does for a call, or why it is skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Context:
         return "FakeTensorMode" if fake else ""
 
     def python_handlers(self) -> str:
-        """Name the modes and the tensor subclasses whose `__torch_dispatch__` is asked, in order."""
+        """Name the modes and tensor subclasses whose `__torch_dispatch__` is asked, in order."""
         modes = [type(mode).__name__ for mode in reversed(_get_current_dispatch_mode_stack())]
         classes = [
             type(tensor).__name__
@@ -42,7 +42,7 @@ class Context:
 
 _FIXED = {
     "PythonTLSSnapshot": "notes the thread's state for the Python layer below",
-    "PythonDispatcher": "hands the call to Python's own dispatcher, which goes on from the next key",
+    "PythonDispatcher": "hands the call to Python's own dispatcher, which goes on below",
     "PreDispatch": "hands the call to what traces before dispatch",
     "Conjugate": "resolves lazy conjugates: a copy of each such operand",
     "Negative": "resolves lazy negations: a copy of each such operand",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
@@ -21,6 +21,8 @@ from iterlab.units import time_text
 
 # Rows that took less than this part of the run are left out of the printed tree.
 _LEAST_SHARE = 0.005
+# So many findings are printed; the report has all.
+_PRINTED = 12
 
 
 @dataclass(frozen=True)
@@ -134,11 +136,15 @@ class Profile:
 
         return body(self)
 
-    def save_html(self, path: str | Path, title: str = "iterlab profile") -> None:
-        """Write a report that opens from disk and loads nothing."""
+    def html_page(self, title: str = "iterlab profile") -> str:
+        """Give a whole HTML page, which opens from disk and loads nothing."""
         from iterlab.report import page
 
-        Path(path).write_text(page(self, title), encoding="utf-8")
+        return page(self, title)
+
+    def save_html(self, path: str | Path, title: str = "iterlab profile") -> None:
+        """Write the report to a file."""
+        Path(path).write_text(self.html_page(title), encoding="utf-8")
 
     def save_chrome_trace(self, path: str | Path) -> None:
         """Write the trace for chrome://tracing or Perfetto."""
@@ -167,17 +173,21 @@ def row_text(row: Row) -> Text:
     return text
 
 
-def _findings(found: Iterable[Finding]) -> Table:
+def _findings(found: Sequence[Finding]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
-    for column in ("no_wrap", "no_wrap", ""):
-        table.add_column(no_wrap=bool(column))
-    for one in found:
+    for fixed in (True, True, False):
+        table.add_column(no_wrap=fixed)
+    for one in found[:_PRINTED]:
         text = Text(one.what)
         text.append(f"\n→ {one.advice}", style="yellow")
         times = f" ×{one.count}" if one.count > 1 else ""
         took = f"{time_text(one.seconds)}{times}" if one.seconds else times.strip()
         where = short_line(one.line) if one.line else ""
         table.add_row(Text(f"{one.kind}\n{where}", style="bold"), took, text)
+    if len(found) > _PRINTED:
+        table.add_row(
+            Text(f"{len(found) - _PRINTED} more"), "", Text("in the report (--html FILE)")
+        )
     return table
 
 

@@ -37,9 +37,9 @@ def add_seconds(traffic: int, device: str = "cpu") -> float:
 
     It is measured on first use for each power of two, in less than a second, and remembered.
     """
-    near = 2 ** round(math.log2(max(traffic, 4096)))
+    near = 1 << round(math.log2(max(traffic, 4096)))
     probed = min(near, _LARGEST)
     where = "cpu" if device == "meta" else device
     with undisturbed():
-        seconds = _probe(probed, where, torch.get_num_threads())
+        seconds: float = _probe(probed, where, torch.get_num_threads())
     return seconds * max(traffic, 4096) / probed

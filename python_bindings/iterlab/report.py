@@ -1,4 +1,4 @@
-"""The HTML report of a profile: findings, timeline, tree and table in one file that loads nothing."""
+"""The HTML report of a profile: findings, timeline, tree, table; one file that loads nothing."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ _CSS = """
 # Rows of the tree that took less than this part of the run are left out; the trace has them.
 _LEAST_SHARE = 0.001
 _CALM = ("no kernel", "copy")
+# So many findings are open; the rest folds.
+_OPEN = 8
 
 
 def _legend(profile: Profile) -> str:
@@ -128,14 +130,17 @@ def _table(profile: Profile) -> str:
 
 def body(profile: Profile, title: str = "iterlab profile") -> str:
     """Write the report as a piece of HTML, for a notebook."""
-    found = "".join(map(_finding, profile.findings)) or "<p class=dim>Nothing.</p>"
+    found = [_finding(one) for one in profile.findings] or ["<p class=dim>Nothing.</p>"]
+    more = "".join(found[_OPEN:])
+    if more:
+        more = f"<details><summary>{len(found) - _OPEN} more</summary>{more}</details>"
     kernels = sum(profile.kinds.values())
     least = _LEAST_SHARE * profile.trace.seconds
     return (
         f"<div class=iterlab-report><style>{_CSS}</style><h1>{escape(title)}</h1>"
         f"<div class=dim>{time_text(profile.trace.seconds)} in all, "
         f"{time_text(kernels)} in kernels</div>"
-        f"{_legend(profile)}<h2>What to look at</h2>{found}"
+        f"{_legend(profile)}<h2>What to look at</h2>{''.join(found[:_OPEN])}{more}"
         f"<h2>Timeline</h2>{timeline(profile.trace)}"
         f"<h2>Tree: Python line → operator → kernel</h2>"
         f"<div class=tree>{_tree(profile.rows, least)}</div>"

@@ -1,12 +1,10 @@
-"""The timeline of a profile as a picture: lanes of Python lines, operators, kernels, and a device."""
+"""The timeline of a profile as a picture: Python lines, operators, kernels, and a device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
-
-import torch
 
 from iterlab import classify
 from iterlab.trace import Node, Trace, short_line, source_text
@@ -66,7 +64,7 @@ def _operators(trace: Trace) -> Iterator[Box]:
 
 
 def _working(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Give the nodes that did work on the host, without what lies inside them."""
+    """Give the nodes that did work on the host, outer ones first."""
     for node in nodes:
         on_host = node.kind == "operator" or node.name.startswith("iterlab::")
         if node.loop in COLOURS and on_host:
@@ -76,19 +74,17 @@ def _working(nodes: Iterable[Node]) -> Iterator[Node]:
 
 def _kernels(trace: Trace) -> Iterator[Box]:
     for node in _working(trace.roots):
-        name = node.name.partition("::")[2]
+        # What works inside it is drawn over it, and would hide its name.
+        name = "" if any(_working(node.children)) else node.name.partition("::")[2]
         yield Box(node.start, node.seconds, COLOURS[node.loop], name, f"{node.name}: {node.loop}")
 
 
 def _device(trace: Trace) -> Iterator[Box]:
-    events = trace.profiler.events()
-    origin = min((event.time_range.start for event in events), default=0.0)
-    for event in events:
-        if event.device_type == torch.autograd.DeviceType.CUDA:
-            kind = classify.device_kernel(event.name)
-            start = (event.time_range.start - origin) * 1e-6
-            seconds = event.time_range.elapsed_us() * 1e-6
-            yield Box(start, seconds, COLOURS[kind], kind, f"{event.name}: {kind}")
+    for event in trace.device_events():
+        kind = classify.device_kernel(event.name)
+        start = (event.time_range.start - trace.origin) * 1e-6
+        seconds = (event.time_range.end - event.time_range.start) * 1e-6
+        yield Box(start, seconds, COLOURS[kind], kind, f"{event.name}: {kind}")
 
 
 def _box(box: Box, top: float, scale: float) -> str:
@@ -101,7 +97,7 @@ def _box(box: Box, top: float, scale: float) -> str:
         f"stroke='#fff' stroke-width='{0.5 if width > 3 else 0}'><title>{title}</title></rect>"
     )
     letters = int((width - 8) / 7.2)
-    if letters >= min(len(box.text), 4):
+    if box.text and letters >= min(len(box.text), 4):
         text = box.text if len(box.text) <= letters else box.text[: letters - 1] + "…"
         ink = "#1d2329" if box.colour in (_LINE, _OPERATOR) else "#fff"
         drawn += (

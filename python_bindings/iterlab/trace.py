@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent
 from torch.overrides import TorchFunctionMode
 
 from iterlab.measured import quiet_profile
+
+Operands = dict[tuple[int, str], tuple["Tensor | None", ...]]
 
 _MARK = "python line: "
 _BACKWARD = "autograd::engine::evaluate_function: "
@@ -85,12 +88,20 @@ class Node:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a run did: the roots of the tree, its seconds, and why torch.compile split graphs."""
+    """What a run did: the roots of the tree, its seconds, and why torch.compile split graphs.
+
+    `origin` is the time of the first event, in the profiler's microseconds.
+    """
 
     roots: tuple[Node, ...]
     seconds: float
+    origin: float
     graph_breaks: tuple[tuple[str, int], ...]
     profiler: torch.profiler.profile
+
+    def device_events(self) -> list[FunctionEvent]:
+        """Give what ran on a GPU."""
+        return [event for event in _events(self.profiler) if event.device_type == DeviceType.CUDA]
 
     def walk(self) -> Iterator[Node]:
         """Give every node."""
@@ -101,7 +112,9 @@ class Trace:
 def _user_line() -> str:
     """Give the line of the nearest frame outside torch and iterlab."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((*_LIBRARIES, "<frozen")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(
+        (*_LIBRARIES, "<frozen")
+    ):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -139,9 +152,9 @@ def _operand(found: Any) -> Tensor | None:
     return Tensor(tuple(sizes), strides, dtype) if len(strides) == len(sizes) else None
 
 
-def _operands_of(profiler: torch.profiler.profile) -> dict[tuple[int, str], tuple[Any, ...]]:
+def _operands_of(profiler: torch.profiler.profile) -> Operands:
     """Give the operands that kineto saw, by event: strides are not in torch's own event list."""
-    found: dict[tuple[int, str], tuple[Any, ...]] = {}
+    found: Operands = {}
     assert profiler.profiler is not None and profiler.profiler.kineto_results is not None
     pending = list(profiler.profiler.kineto_results.experimental_event_tree())
     while pending:
@@ -153,9 +166,9 @@ def _operands_of(profiler: torch.profiler.profile) -> dict[tuple[int, str], tupl
     return found
 
 
-def _node(event: FunctionEvent, origin: float, operands: dict[tuple[int, str], Any]) -> Node:
+def _node(event: FunctionEvent, origin: float, operands: Operands) -> Node:
     start = (event.time_range.start - origin) * 1e-6
-    seconds = event.time_range.elapsed_us() * 1e-6
+    seconds = (event.time_range.end - event.time_range.start) * 1e-6
     name, kind = event.name, "operator" if "::" in event.name else "range"
     if name.startswith(_MARK):
         name, kind = name.removeprefix(_MARK), "line"
@@ -179,15 +192,16 @@ def _node(event: FunctionEvent, origin: float, operands: dict[tuple[int, str], A
     return node
 
 
-def _tree(profiler: torch.profiler.profile) -> tuple[Node, ...]:
-    events = [
-        event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CPU
+def _events(profiler: torch.profiler.profile) -> list[FunctionEvent]:
+    return list(profiler.events())  # type: ignore[no-untyped-call]
+
+
+def _tree(events: list[FunctionEvent], origin: float, operands: Operands) -> tuple[Node, ...]:
+    top = [
+        event
+        for event in events
+        if event.device_type == DeviceType.CPU and event.cpu_parent is None
     ]
-    if not events:
-        return ()
-    origin = min(event.time_range.start for event in events)
-    operands = _operands_of(profiler)
-    top = [event for event in events if event.cpu_parent is None]
     top.sort(key=lambda event: event.time_range.start)
     return tuple(_node(event, origin, operands) for event in top)
 
@@ -209,6 +223,8 @@ def record(work: Callable[[], object]) -> Trace:
         for reason, count in _graph_breaks().items()
         if count > before.get(reason, 0)
     }
-    roots = _tree(profiler)
-    end = max((root.start + root.seconds for root in roots), default=0.0)
-    return Trace(roots, end, tuple(breaks.items()), profiler)
+    events = _events(profiler)
+    origin = min((event.time_range.start for event in events), default=0.0)
+    roots = _tree(events, origin, _operands_of(profiler))
+    end = max((event.time_range.end for event in events), default=origin)
+    return Trace(roots, (end - origin) * 1e-6, origin, tuple(breaks.items()), profiler)
