@@ -127,7 +127,10 @@ def predict(
     if device == "cuda":
         loop, why = _cuda_loop(facts, bool(copies))
         return AtenLoop(loop, why, ())
-    operands = [_converted(one, common) for one in args[: len(entry.inputs)]]
+    operands = [
+        _converted(one, common) if entry.promoted_inputs >> i & 1 else one
+        for i, one in enumerate(args[: len(entry.inputs)])
+    ]
     into = None if out is None or facts.resizes_output else _converted(out, common)
     if into is not None and out is not None and out.dtype == torch.bool:
         into = out

@@ -54,6 +54,8 @@ def _leaves(event: FunctionEvent) -> list[tuple[str, float]]:
     if event.kernels:
         return [(kernel.name, kernel.duration * 1e-6) for kernel in event.kernels]
     leaves = [leaf for child in event.cpu_children for leaf in _leaves(child)]
+    if any(name.endswith("]") for name, _ in leaves):  # iterlab names its kernels
+        return leaves
     if not leaves or event.self_cpu_time_total > 0.05 * event.cpu_time_total > 1.0:
         leaves.append((event.name, event.self_cpu_time_total * 1e-6))
     return leaves
