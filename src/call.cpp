@@ -24,8 +24,9 @@ void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
     operands.input(i) = as_operand(*arguments.tensors[i]);
 }
 
-void plan_call(const OpInfo& op, const Arguments& arguments, Output output, Plan& plan) {
-  const ProfilerRange range(&plan_range);
+void plan_call(const OpInfo& op, const Arguments& arguments, Output output, bool recorded,
+               Plan& plan) {
+  const ProfilerRange range(recorded, &plan_range);
   Operands operands;
   make_operands(op, arguments, output, operands);
   make_plan(operands, op, plan);
@@ -41,7 +42,7 @@ at::Tensor make_result(const Plan& plan, Output output) {
   return {};
 }
 
-void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result) {
+void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result, bool recorded) {
   char* data[kMaxOperands];
   data[0] = static_cast<char*>(result.mutable_data_ptr());
   for (int i = 0; i < arguments.num_tensors; ++i) {
@@ -55,8 +56,9 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
     numbers = with_extra;
   }
   const cpu::KernelTable& table = kernel_table();
-  const ProfilerRange range(
-      [&] { return loop_range(plan.op->name, kPathNames[static_cast<size_t>(plan.path)]); });
+  const ProfilerRange range(recorded, [&] {
+    return loop_range(plan.op->name, kPathNames[static_cast<size_t>(plan.path)]);
+  });
   const bool alone = static_cast<double>(plan.bytes) * plan.op->cost < 2 * cpu::kGrainBytes;
   cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
                        alone ? Parallel{} : torch_parallel());
@@ -65,11 +67,12 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
 }  // namespace
 
 at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
+  const bool recorded = is_recorded();
   Plan plan;
-  plan_call(op, arguments, output, plan);
+  plan_call(op, arguments, output, recorded, plan);
   at::Tensor allocated = make_result(plan, output);
   const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
-  if (plan.numel != 0) run(plan, arguments, result);
+  if (plan.numel != 0) run(plan, arguments, result, recorded);
   return allocated;
 }
 

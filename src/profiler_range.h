@@ -5,7 +5,7 @@
 
 #include <ATen/record_function.h>
 
-#include <optional>
+#include <memory>
 #include <string>
 
 namespace iterlab {
@@ -13,20 +13,27 @@ namespace iterlab {
 // Note [Ranges]
 // Inside the operator's own row, a timeline shows what planning took and which loop ran:
 // "iterlab::plan", then "iterlab::add [tiled avx2]". The name is of the plan that the loop was
-// given, so a profile reports the path that ran. Where nobody records, a range is one look at a
-// thread-local pointer.
+// given, so a profile reports the path that ran. A call asks once whether anybody records, and its
+// ranges do nothing else where nobody does.
+inline bool is_recorded() {
+  return at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
+}
+
 class ProfilerRange {
  public:
   template <class MakeName>
-  explicit ProfilerRange(MakeName&& make_name) {
-    if (auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION)) [[unlikely]] {
-      range_.emplace(std::move(*callbacks));
-      range_->before(std::string(make_name()));
-    }
+  ProfilerRange(bool recorded, MakeName&& make_name) {
+    if (recorded) [[unlikely]]
+      begin(make_name());
   }
 
  private:
-  std::optional<at::RecordFunction> range_;
+  [[gnu::noinline, gnu::cold]] void begin(std::string name) {
+    range_ = std::make_unique<at::RecordFunction>(at::RecordScope::FUNCTION);
+    if (range_->isActive()) range_->before(std::move(name));
+  }
+
+  std::unique_ptr<at::RecordFunction> range_;
 };
 
 inline std::string plan_range() { return "iterlab::plan"; }

@@ -54,8 +54,8 @@ ReduceRequest reduce_request(const OpInfo& op, int64_t ndim, const ReduceArgumen
 
 static void plan_reduction(const OpInfo& op, const at::Tensor& input,
                            const ReduceArguments& arguments, const GivenResults& given,
-                           ReducePlan& plan) {
-  const ProfilerRange range(&plan_range);
+                           bool recorded, ReducePlan& plan) {
+  const ProfilerRange range(recorded, &plan_range);
   Operands operands;
   describe(op, input, arguments, given, operands);
   make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
@@ -63,8 +63,9 @@ static void plan_reduction(const OpInfo& op, const at::Tensor& input,
 
 ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
                              const ReduceArguments& arguments, const GivenResults& given) {
+  const bool recorded = is_recorded();
   ReducePlan plan;
-  plan_reduction(op, input, arguments, given, plan);
+  plan_reduction(op, input, arguments, given, recorded, plan);
   ReduceResults results = make_results(op, plan, given);
   if (plan.outputs == 0) return results;
   const cpu::KernelTable& table = kernel_table();
@@ -73,8 +74,9 @@ ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
     const at::Tensor& result = given[i] == nullptr ? results[i] : *given[i];
     outputs[i] = static_cast<char*>(result.mutable_data_ptr());
   }
-  const ProfilerRange range(
-      [&] { return loop_range(op.name, kReduceFormNames[static_cast<size_t>(plan.form)]); });
+  const ProfilerRange range(recorded, [&] {
+    return loop_range(op.name, kReduceFormNames[static_cast<size_t>(plan.form)]);
+  });
   cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage, outputs,
                      static_cast<const char*>(input.const_data_ptr()), torch_parallel());
   return results;

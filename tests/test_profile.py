@@ -177,7 +177,7 @@ def test_operands_have_their_strides() -> None:
         ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>", classify.REDUCTION),
         ("Memcpy DtoD (Device -> Device)", classify.COPY),
         ("sm90_xmma_gemm_bf16bf16_bf16f32", classify.VENDOR),
-        ("triton_poi_fused_add_0", classify.TRITON),
+        ("triton_poi_fused_add_0", classify.COMPILED),
         ("void iterlab::cuda::elementwise_kernel<...>", classify.ITERLAB),
         ("my_kernel", classify.OTHER),
     ],

@@ -16,14 +16,15 @@ from iterlab.trace import Node, Trace
 # The kinds, in the order in which a report lists them.
 VIEW, ALLOCATION = "view, no kernel", "allocation, no kernel"
 VECTORIZED, UNROLLED, STRIDED = "vectorized", "unrolled with casts", "strided"
-REDUCTION, COPY, VENDOR, TRITON = "reduction", "copy", "vendor library", "Triton"
+REDUCTION, COPY, VENDOR = "reduction", "copy", "vendor library"
+COMPILED = "compiled (Triton, C++)"
 ITERLAB, OTHER = "iterlab", "other"
-KINDS = (VENDOR, ITERLAB, VECTORIZED, TRITON, REDUCTION, COPY, UNROLLED, STRIDED, OTHER)
+KINDS = (VENDOR, ITERLAB, VECTORIZED, COMPILED, REDUCTION, COPY, UNROLLED, STRIDED, OTHER)
 
 # Names of device kernels; the first that matches counts.
 _DEVICE_KERNELS = (
     (r"^iterlab::|iterlab::", ITERLAB),
-    (r"^triton_", TRITON),
+    (r"^triton_", COMPILED),
     (r"gemm|cutlass|cublas|cudnn|xmma|nvjet|convolve|flash|fmha|wgrad|dgrad|implicit_", VENDOR),
     (r"Memcpy|direct_copy|CatArrayBatchedCopy|copy_kernel|transpose_kernel", COPY),
     (r"vectorized_elementwise_kernel", VECTORIZED),
@@ -116,5 +117,7 @@ def classify(trace: Trace) -> None:
     for node in trace.walk():
         if node.kind == "kernel":
             node.loop = ITERLAB if node.name.startswith("iterlab::") else device_kernel(node.name)
+        elif "CompiledFxGraph" in node.name:  # on the CPU its kernels make no rows of their own
+            node.loop = COMPILED if node.own > 0.2 * node.seconds else ""
         elif node.kind == "operator" and node.name.startswith(("aten::", "iterlab::", "prims::")):
             node.loop = "" if node.name == "iterlab::plan" else _operator(node)

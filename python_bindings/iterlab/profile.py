@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from rich.tree import Tree
 
 from iterlab.classify import KINDS, classify
 from iterlab.findings import Finding, findings
-from iterlab.trace import Node, Trace, record, short_line, source_text
+from iterlab.trace import Node, Trace, record, short_line, source_text, warm_up
 from iterlab.units import time_text
 
 # Rows that took less than this part of the run are left out of the printed tree.
@@ -200,5 +200,6 @@ def profile(function: Callable[..., object], *args: Any, **kwargs: Any) -> Profi
     >>> print(iterlab.profile(model, x))
     >>> iterlab.profile(model, x).save_html("report.html")
     """
-    function(*args, **kwargs)
-    return Profile(record(lambda: function(*args, **kwargs)))
+    work = partial(function, *args, **kwargs)
+    warm_up(work)
+    return Profile(record(work))

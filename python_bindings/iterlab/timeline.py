@@ -16,7 +16,7 @@ COLOURS = {
     classify.VENDOR: "#5b6673",
     classify.ITERLAB: "#0072b2",
     classify.VECTORIZED: "#007a5a",
-    classify.TRITON: "#6a51a3",
+    classify.COMPILED: "#6a51a3",
     classify.REDUCTION: "#3a7ca5",
     classify.COPY: "#c2571a",
     classify.UNROLLED: "#a8577e",
@@ -66,7 +66,7 @@ def _operators(trace: Trace) -> Iterator[Box]:
 def _working(nodes: Iterable[Node]) -> Iterator[Node]:
     """Give the nodes that did work on the host, outer ones first."""
     for node in nodes:
-        on_host = node.kind == "operator" or node.name.startswith("iterlab::")
+        on_host = node.kind != "kernel" or node.name.startswith("iterlab::")
         if node.loop in COLOURS and on_host:
             yield node
         yield from _working(node.children)

@@ -211,6 +211,12 @@ def _graph_breaks() -> dict[str, int]:
     return dict(dynamo.counters["graph_break"]) if dynamo is not None else {}
 
 
+def warm_up(work: Callable[[], object]) -> None:
+    """Run `work` as `record` will: what torch.compile makes now is then found again."""
+    with _Lines():
+        work()
+
+
 def record(work: Callable[[], object]) -> Trace:
     """Run `work` once under the profiler."""
     before = _graph_breaks()
