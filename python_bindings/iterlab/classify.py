@@ -100,7 +100,9 @@ def _operator(node: Node) -> str:
     if node.own < 0.2 * node.seconds and node.children:
         return ""
     facts, loop = cpu_loop(node)
-    if isinstance(facts, ReductionPlan) or re.search(r"norm|softmax|sum|mean|var|pool", node.name):
+    if isinstance(facts, ReductionPlan) or re.search(
+        r"norm(?!al)|softmax|sum|mean|var|pool", node.name
+    ):
         return REDUCTION
     if loop is not None:
         return VECTORIZED if loop.loop.startswith("vectorized") else STRIDED

@@ -23,7 +23,6 @@ from iterlab.dispatch import Dispatch, dispatch, signature, tensors_in
 from iterlab.measured import Measured, measure
 from iterlab.physical import physical, undisturbed
 from iterlab.planning import Plan, ReductionPlan, plan
-from iterlab.rate import add_seconds
 from iterlab.sections import CSS, Section, code_html, html_parts, marked, rich_parts
 from iterlab.units import time_text
 
@@ -60,7 +59,6 @@ class Explanation:
         self._callee = callee
         self._args = tuple(args)
         self._out = kwargs.get("out")
-        self._device = _device(args)
 
     @cached_property
     def summary(self) -> str:
@@ -95,7 +93,7 @@ class Explanation:
             found.append(plan_sections.aten_section(self.aten))
         if self.measured is not None:
             traffic = None if facts is None else facts.bytes
-            found.append(plan_sections.measured_section(self.measured, traffic, self._device))
+            found.append(plan_sections.measured_section(self.measured, traffic))
         return tuple(found)
 
     def _plan_sections(self) -> list[Section]:
@@ -117,10 +115,11 @@ class Explanation:
     def _worth(self) -> str:
         if self.measured is None or self.advice is None or self.twin_plan is None:
             return ""
-        saved = self.measured.seconds - add_seconds(self.twin_plan.bytes, self._device)
+        memory = self.measured.memory_seconds or self.measured.seconds
+        saved = self.measured.seconds - memory
         if saved < 0.05 * self.measured.seconds:
             return ". It would save nothing: the call is as fast as memory allows"
-        copy = add_seconds(2 * self.advice.bytes, self._device) if self.advice.bytes else 0.0
+        copy = memory * 2 * self.advice.bytes / max(self.twin_plan.bytes, 1)
         calls = max(1, math.ceil(copy / saved))
         return (
             f". It saves up to {time_text(saved)} a call: "
@@ -243,5 +242,6 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
             raise ValueError(
                 "iterlab: expected operands with data to run the call, got meta tensors"
             )
-        measured = measure(_repeatable(callee, args, kwargs), _device(args))
+        traffic = None if facts is None else facts.bytes
+        measured = measure(_repeatable(callee, args, kwargs), _device(args), traffic)
     return Explanation(callee, operands, kwargs, layers, facts, aten, advice, measured)

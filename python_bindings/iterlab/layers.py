@@ -91,7 +91,7 @@ def purpose(key: str, text: str, context: Context) -> str:
             else "batch rule: one call on the tensors with the batch dim inside"
         )
     if key == "ADInplaceOrView":
-        return "counts up the version of what is written, calls on below"
+        return "increments the version of what is written, calls on below"
     if key.startswith("Autograd"):
         return _autograd(text, context)
     if key.startswith("Autocast"):

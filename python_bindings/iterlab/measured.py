@@ -10,12 +10,15 @@ from typing import Any
 import torch
 from torch.autograd.profiler_util import FunctionEvent
 
-from iterlab.timing import Times
+from iterlab.rate import contiguous_add, probed
+from iterlab.timing import Times, once
 
 Call = Callable[[], object]
 
 # Rounds end after this many, or when so many seconds are spent.
 _ROUNDS, _SECONDS = 15, 1.0
+# The first calls under a profiler pay for its buffers and for memory that it moved.
+_PROFILED = 4
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Measured:
 
     `kernels` are the innermost rows of a profile of one call, (name, seconds), in order: iterlab's
     own name their path. `page_faults` and `allocated` (bytes) are of one call after others have
-    warmed up.
+    warmed up. `memory_seconds` is what a contiguous add with the call's traffic took in the same
+    rounds, None where the traffic is not known.
     """
 
     seconds: float
@@ -33,6 +37,7 @@ class Measured:
     kernels: tuple[tuple[str, float], ...]
     page_faults: int
     allocated: int
+    memory_seconds: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the measurement as plain data, for JSON."""
@@ -62,14 +67,14 @@ def _leaves(event: FunctionEvent) -> list[tuple[str, float]]:
 
 
 def kernels_of(call: Call) -> tuple[tuple[tuple[str, float], ...], int]:
-    """Run a call twice under the profiler; give the second's kernels and the bytes allocated."""
+    """Run a call a few times under the profiler; give the last's kernels and bytes allocated."""
     with quiet_profile(profile_memory=True) as profiler:
-        call()
-        call()
+        for _ in range(_PROFILED):
+            call()
     top = [event for event in profiler.events() if event.cpu_parent is None and "::" in event.name]
-    second = top[len(top) // 2 :]
-    leaves = [leaf for event in second for leaf in _leaves(event)]
-    allocated = sum(max(0, event.cpu_memory_usage) for event in second)
+    last = top[-(len(top) // _PROFILED) :]
+    leaves = [leaf for event in last for leaf in _leaves(event)]
+    allocated = sum(max(0, event.cpu_memory_usage) for event in last)
     return tuple(leaf for leaf in leaves if leaf[0] != "iterlab::plan"), int(allocated)
 
 
@@ -81,8 +86,10 @@ def _page_faults() -> int:
     return getrusage(RUSAGE_SELF).ru_minflt
 
 
-def measure(call: Call, device: str = "cpu") -> Measured:
-    """Measure a call: it runs about twenty times."""
+def measure(call: Call, device: str = "cpu", traffic: int | None = None) -> Measured:
+    """Measure a call that moves `traffic` bytes: it runs about twenty times, taking turns with a
+    contiguous add.
+    """
 
     def timed() -> float:
         start = time.perf_counter()
@@ -96,8 +103,15 @@ def measure(call: Call, device: str = "cpu") -> Measured:
     before = _page_faults()
     rounds = [timed()]
     faults = _page_faults() - before
-    while len(rounds) < _ROUNDS and sum(rounds) < _SECONDS:
+    add = contiguous_add(traffic, device) if traffic else None
+    adds = [once(add)] if add is not None else []
+    while len(rounds) < _ROUNDS and sum(rounds) + sum(adds) < _SECONDS:
         rounds.append(timed())
+        if add is not None:
+            adds.append(once(add))
     kernels, allocated = kernels_of(call)
     times = Times(tuple(rounds))
-    return Measured(times.median, times.spread, kernels, faults, allocated)
+    memory = None
+    if traffic and adds:
+        memory = Times(tuple(adds)).median * traffic / probed(traffic)
+    return Measured(times.median, times.spread, kernels, faults, allocated, memory)

@@ -163,16 +163,17 @@ def aten_section(loop: AtenLoop) -> Section:
     return Section("ATen's iterator, predicted by its rules", tuple(lines))
 
 
-def measured_section(measured: Measured, traffic: int | None, device: str) -> Section:
+def measured_section(measured: Measured, traffic: int | None) -> Section:
     """Show a measurement; `traffic` in bytes gives its share of the memory rate."""
     lines = [("time", f"{time_text(measured.seconds)} ± {100 * measured.spread:.0f} %")]
-    if traffic:
+    if traffic and measured.memory_seconds:
         rate = traffic / measured.seconds
-        share = add_seconds(traffic, device) / measured.seconds
-        lines.append(("rate", f"{bytes_text(rate)}/s, {share:.2f} of a contiguous add's"))
+        share = measured.memory_seconds / measured.seconds
+        text = f"{bytes_text(rate)}/s, {share:.2f} of a contiguous add's in the same rounds"
+        lines.append(("rate", text))
     kernels = ", ".join(f"{name} ({time_text(seconds)})" for name, seconds in measured.kernels)
     lines += [
-        ("kernels", kernels or "none"),
+        ("kernels, profiled", kernels or "none"),
         ("page faults", f"{measured.page_faults}"),
         ("allocated", bytes_text(measured.allocated)),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -16,19 +17,28 @@ _LARGEST = 192 * 1024 * 1024
 _ROUNDS = 5
 
 
-@cache
-def _probe(traffic: int, device: str, threads: int) -> float:
-    count = max(1, traffic // 12)
-    x, y, out = (torch.ones(count, device=device) for _ in range(3))
-    calls = max(1, 2**22 // traffic)
+def contiguous_add(traffic: int, device: str = "cpu") -> Callable[[], None]:
+    """Make a contiguous float32 add with `traffic` bytes, or with less: those of `probed`."""
+    x, y, out = (torch.ones(max(1, probed(traffic) // 12), device=device) for _ in range(3))
 
-    def work() -> None:
-        for _ in range(calls):
-            torch.add(x, y, out=out)
+    def add() -> None:
+        torch.add(x, y, out=out)
         if device.startswith("cuda"):
             torch.cuda.synchronize()
 
-    return min(once(work) for _ in range(_ROUNDS)) / calls
+    return add
+
+
+def probed(traffic: int) -> int:
+    """Give the bytes that stand for `traffic`."""
+    return min(max(traffic, 12), _LARGEST)
+
+
+@cache
+def _seconds(traffic: int, device: str, threads: int) -> float:
+    add = contiguous_add(traffic, device)
+    calls = max(1, 2**22 // traffic)
+    return min(once(add, calls) for _ in range(_ROUNDS))
 
 
 def add_seconds(traffic: int, device: str = "cpu") -> float:
@@ -37,9 +47,9 @@ def add_seconds(traffic: int, device: str = "cpu") -> float:
 
     It is measured on first use for each power of two, in less than a second, and remembered.
     """
-    near = 1 << round(math.log2(max(traffic, 4096)))
-    probed = min(near, _LARGEST)
+    bytes_moved = max(traffic, 4096)
+    near = probed(1 << round(math.log2(bytes_moved)))
     where = "cpu" if device == "meta" else device
     with undisturbed():
-        seconds: float = _probe(probed, where, torch.get_num_threads())
-    return seconds * max(traffic, 4096) / probed
+        seconds: float = _seconds(near, where, torch.get_num_threads())
+    return seconds * bytes_moved / near
