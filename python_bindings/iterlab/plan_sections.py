@@ -171,9 +171,13 @@ def measured_section(measured: Measured, traffic: int | None) -> Section:
         share = measured.memory_seconds / measured.seconds
         text = f"{bytes_text(rate)}/s, {share:.2f} of a contiguous add's in the same rounds"
         lines.append(("rate", text))
-    kernels = ", ".join(f"{name} ({time_text(seconds)})" for name, seconds in measured.kernels)
+    # Shares, not times: a profiled call may get new memory where the timed ones reuse theirs.
+    total = sum(seconds for _, seconds in measured.kernels) or 1.0
+    kernels = ", ".join(
+        f"{name} ({100 * seconds / total:.0f} %)" for name, seconds in measured.kernels
+    )
     lines += [
-        ("kernels, profiled", kernels or "none"),
+        ("kernels", kernels or "none"),
         ("page faults", f"{measured.page_faults}"),
         ("allocated", bytes_text(measured.allocated)),
     ]
