@@ -269,10 +269,11 @@ PYBIND11_MODULE(_C, module) {
         std::optional<std::span<const int64_t>> span;
         if (dims) span = *dims;
         ReducePlan plan;
-        Operands operands = describe({input}, out, false, dtype, "float32", false);
+        Operands operands = describe({}, out, false, dtype, "float32", false);
         operands.num_outputs = info.num_outputs;
+        operands.num_inputs = 1;
+        operands.input(0) = input.view(OutputKind::Allocated);
         if (info.num_outputs > 1) {
-          operands.input(0) = input.view(OutputKind::Allocated);
           for (int i = out ? 1 : 0; i < info.num_outputs; ++i) operands.output(i) = Operand{};
         }
         ReduceRequest request;

@@ -6,6 +6,7 @@
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
+#include "src/profiler_range.h"
 
 namespace iterlab {
 namespace {
@@ -23,6 +24,16 @@ void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
     operands.input(i) = as_operand(*arguments.tensors[i]);
 }
 
+void plan_call(const OpInfo& op, const Arguments& arguments, Output output, bool recorded,
+               Plan& plan) {
+  const ProfilerRange range(recorded, &plan_range);
+  Operands operands;
+  make_operands(op, arguments, output, operands);
+  make_plan(operands, op, plan);
+  check_parameters(op, arguments, plan.common_dtype);
+  check_numbers(op, arguments, plan.common_dtype);
+}
+
 // Allocates the result, or resizes the given output; gives the former.
 at::Tensor make_result(const Plan& plan, Output output) {
   if (output.kind == OutputKind::Allocated)
@@ -31,7 +42,7 @@ at::Tensor make_result(const Plan& plan, Output output) {
   return {};
 }
 
-void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result) {
+void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result, bool recorded) {
   char* data[kMaxOperands];
   data[0] = static_cast<char*>(result.mutable_data_ptr());
   for (int i = 0; i < arguments.num_tensors; ++i) {
@@ -45,6 +56,9 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
     numbers = with_extra;
   }
   const cpu::KernelTable& table = kernel_table();
+  const ProfilerRange range(recorded, [&] {
+    return loop_range(plan.op->name, kPathNames[static_cast<size_t>(plan.path)]);
+  });
   const bool alone = static_cast<double>(plan.bytes) * plan.op->cost < 2 * cpu::kGrainBytes;
   cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
                        alone ? Parallel{} : torch_parallel());
@@ -53,15 +67,12 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result)
 }  // namespace
 
 at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
-  Operands operands;
-  make_operands(op, arguments, output, operands);
+  const bool recorded = is_recorded();
   Plan plan;
-  make_plan(operands, op, plan);
-  check_parameters(op, arguments, plan.common_dtype);
-  check_numbers(op, arguments, plan.common_dtype);
+  plan_call(op, arguments, output, recorded, plan);
   at::Tensor allocated = make_result(plan, output);
   const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
-  if (plan.numel != 0) run(plan, arguments, result);
+  if (plan.numel != 0) run(plan, arguments, result, recorded);
   return allocated;
 }
 

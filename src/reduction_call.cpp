@@ -4,6 +4,7 @@
 #include "engine/cpu/reduce.h"
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
+#include "src/profiler_range.h"
 
 namespace iterlab {
 namespace {
@@ -51,12 +52,20 @@ ReduceRequest reduce_request(const OpInfo& op, int64_t ndim, const ReduceArgumen
   return request;
 }
 
-ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
-                             const ReduceArguments& arguments, const GivenResults& given) {
+static void plan_reduction(const OpInfo& op, const at::Tensor& input,
+                           const ReduceArguments& arguments, const GivenResults& given,
+                           bool recorded, ReducePlan& plan) {
+  const ProfilerRange range(recorded, &plan_range);
   Operands operands;
   describe(op, input, arguments, given, operands);
-  ReducePlan plan;
   make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
+}
+
+ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
+                             const ReduceArguments& arguments, const GivenResults& given) {
+  const bool recorded = is_recorded();
+  ReducePlan plan;
+  plan_reduction(op, input, arguments, given, recorded, plan);
   ReduceResults results = make_results(op, plan, given);
   if (plan.outputs == 0) return results;
   const cpu::KernelTable& table = kernel_table();
@@ -65,6 +74,9 @@ ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
     const at::Tensor& result = given[i] == nullptr ? results[i] : *given[i];
     outputs[i] = static_cast<char*>(result.mutable_data_ptr());
   }
+  const ProfilerRange range(recorded, [&] {
+    return loop_range(op.name, kReduceFormNames[static_cast<size_t>(plan.form)]);
+  });
   cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage, outputs,
                      static_cast<const char*>(input.const_data_ptr()), torch_parallel());
   return results;

@@ -16,6 +16,7 @@ from iterlab._functions import *  # noqa: E402, F403
 from iterlab.explain import Explanation, explain  # noqa: E402
 from iterlab.override import override_aten  # noqa: E402
 from iterlab.planning import OperandPlan, Plan, ReductionPlan, force_path, plan  # noqa: E402
+from iterlab.profile import Profile, profile  # noqa: E402
 from iterlab.table import OpEntry, Parameter, op_table  # noqa: E402
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __all__ = [
     "OperandPlan",
     "Parameter",
     "Plan",
+    "Profile",
     "ReductionPlan",
     "cpu_capability",
     "explain",
@@ -33,5 +35,6 @@ __all__ = [
     "op_table",
     "override_aten",
     "plan",
+    "profile",
     *_functions.__all__,
 ]

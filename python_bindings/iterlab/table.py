@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 
 from iterlab import _C
@@ -68,5 +69,8 @@ def find(name: str) -> OpEntry:
     for entry in op_table():
         if entry.name == name:
             return entry
-    known = ", ".join(entry.name for entry in op_table())
-    raise ValueError(f"iterlab: expected the name of an operator ({known}), got '{name}'")
+    near = get_close_matches(name, [entry.name for entry in op_table()], n=4, cutoff=0.5)
+    such = f" such as {', '.join(near)}" if near else ""
+    raise ValueError(
+        f"iterlab: expected the name of an operator{such} (`iterlab ops` lists them), got '{name}'"
+    )
