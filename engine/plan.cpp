@@ -113,8 +113,11 @@ bool are_plain(const Operands& operands, const OpInfo& op) {
   const Operand& first = operands.input(0);
   const bool promotes_all =
       op.promoted_inputs == (1u << operands.num_inputs) - 1 && op.bool_inputs == 0;
-  if (!promotes_all || first.sizes.empty() || first.sizes.size() > kMaxDims || !op.dtypes.contains(first.dtype)) return false;
-  if (op.promotion == Promotion::ToArgument || op.preserves_strides || forced_path()) return false;
+  if (!promotes_all || first.sizes.empty() || first.sizes.size() > kMaxDims ||
+      !op.dtypes.contains(first.dtype))
+    return false;
+  if (op.promotion == Promotion::ToArgument || op.preserves_strides) return false;
+  if (operands.rounds || forced_path()) return false;
   if (op.promotion == Promotion::IntToFloat && is_integral(first.dtype, true)) return false;
   for (int i = 0; i < operands.num_outputs; ++i) {
     if (operands.output(i).output_kind != OutputKind::Allocated) return false;
@@ -132,7 +135,7 @@ bool are_plain(const Operands& operands, const OpInfo& op) {
         !is_contiguous(operand.sizes, operand.strides))
       return false;
   }
-  return true;
+  return !refused(operands, op);
 }
 
 void make_plain_plan(const Operands& operands, const OpInfo& op, Plan& plan) {

@@ -55,8 +55,8 @@ void make_reduce_shape_plan(const BasicOperands<Int>& operands, const ReduceRequ
                      plan.element_dtype, plan.result_dtypes);
   const bool half = input.dtype == DType::Half || input.dtype == DType::BFloat16;
   if (op.reduction.variant != nullptr) plan.variant = op.reduction.variant(request.number);
-  const bool as_stored = half && op.reduction.reads_halves && plan.variant == 0 &&
-                         plan.element_dtype == input.dtype;
+  const bool as_stored =
+      half && op.reduction.reads_halves && plan.variant == 0 && plan.element_dtype == input.dtype;
   plan.loaded_dtype = as_stored ? input.dtype : compute_dtype(plan.element_dtype);
   plan.accumulate_dtype = accumulate_dtype(op.reduction.accumulate, plan.element_dtype);
   for (int i = 0; i < operands.num_outputs; ++i) {

@@ -65,20 +65,25 @@ void check_bool_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
   }
 }
 
-// The definition's own check.
+// What the definition expects of its operands, where these are not so; null where they are.
+template <class Int>
+const char* refused(const BasicOperands<Int>& operands, const OpInfo& op) {
+  if (op.refuses == nullptr) return nullptr;
+  std::array<InputFacts, kMaxOperands> facts;
+  for (int i = 0; i < operands.num_inputs; ++i)
+    facts[static_cast<size_t>(i)] = {operands.input(i).dtype, operands.input(i).category()};
+  return op.refuses(facts.data());
+}
+
 template <class Int>
 void check_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
-  if (op.refuses == nullptr) return;
-  std::array<InputFacts, kMaxOperands> facts;
+  const char* const expected = refused(operands, op);
+  if (expected == nullptr) return;
   std::string got;
-  for (int i = 0; i < operands.num_inputs; ++i) {
-    const auto& input = operands.input(i);
-    facts[static_cast<size_t>(i)] = {input.dtype, input.category()};
-    got += (i == 0 ? "" : ", ") + dtype_text(input.dtype);
-  }
-  if (const char* const expected = op.refuses(facts.data()))
-    throw PlanError(PlanError::Kind::Runtime, op,
-                    std::string("expected ") + expected + ", got dtypes " + got);
+  for (int i = 0; i < operands.num_inputs; ++i)
+    got += (i == 0 ? "" : ", ") + dtype_text(operands.input(i).dtype);
+  throw PlanError(PlanError::Kind::Runtime, op,
+                  std::string("expected ") + expected + ", got dtypes " + got);
 }
 
 // What follows from the common dtype.

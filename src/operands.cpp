@@ -155,7 +155,8 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
       }
       refuse("expected " + name() + " to be " + choices + ", got another string");
     }
-    if (parameter.at_least_zero && value.real < 0) refuse("expected " + name() + " to be at least 0");
+    if (parameter.at_least_zero && value.real < 0)
+      refuse("expected " + name() + " to be at least 0");
     if (parameter.kind != ParameterKind::Alpha) continue;
     if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
       refuse("expected a number for " + name() + ", got a bool: bool goes with bool results only");
@@ -220,7 +221,8 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
 Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
   if (op.extra == Extra::DType) return Number::of(static_cast<int64_t>(common_dtype));
   const std::optional<at::Scalar> base = arguments.number(0);
-  if (base && base->equal(1)) return Number::of(int64_t{0});  // as any number to the power 0
+  const bool base_one = base && (base->isBoolean() ? base->toBool() : base->equal(1));
+  if (base_one) return Number::of(int64_t{0});  // as any number to the power 0
   const std::optional<at::Scalar> exponent = arguments.number(arguments.num_tensors - 1);
   return exponent ? as_number(*exponent) : Number::none();
 }

@@ -23,7 +23,7 @@ struct Arguments {
                                            // weak in promotion
   int num_wrapped = 0;
   const at::Scalar* numbers[kMaxOperands];  // the numbers themselves; null for tensors
-  Number parameters[kMaxParameters];  // in the order of the definition, but for the dtype
+  Number parameters[kMaxParameters];        // in the order of the definition, but for the dtype
   int num_parameters = 0;
   at::ScalarType dtype = at::ScalarType::Undefined;
   std::optional<at::MemoryFormat> memory_format;

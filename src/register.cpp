@@ -26,8 +26,7 @@ using c10::DispatchKey;
 
 // The tags of an overload: those of every one, Tag::inplace where this torch has it, and Tag::out
 // where it does good.
-std::vector<at::Tag> tags_of([[maybe_unused]] const OpInfo& op,
-                             [[maybe_unused]] Variant variant) {
+std::vector<at::Tag> tags_of([[maybe_unused]] const OpInfo& op, [[maybe_unused]] Variant variant) {
   std::vector<at::Tag> tags = {at::Tag::pointwise, at::Tag::pt2_compliant_tag,
                                at::Tag::flexible_layout};
 #if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213

@@ -31,10 +31,10 @@ REDUCTIONS = list(
 INPLACE = [entry for entry in ELEMENTWISE if "inplace" in entry.variants]
 WITH_TWIN = [entry for entry in ELEMENTWISE if entry.torch_name is not None]
 
-# Distance to torch in units in the last place. An operator that computes in integers too is taken to
-# be exact; another one, to follow torch's vector mathematics within DEFAULT_ULPS. Those listed are
-# further away: torch contracts products and sums where its compiler likes to, calls MKL for some,
-# and rounds half types at every step of others.
+# Distance to torch in units in the last place. An operator that computes in integers too is taken
+# to be exact; another one, to follow torch's vector mathematics within DEFAULT_ULPS. Those listed
+# are further away: torch contracts products and sums where its compiler likes to, calls MKL for
+# some, and rounds half types at every step of others.
 DEFAULT_ULPS = 2
 ULPS: dict[str, int] = {
     "pow": 4,
@@ -145,12 +145,14 @@ def is_bool_input(entry: OpEntry, i: int) -> bool:
 # A value that a required parameter gets, and one that differs from every usual default.
 REQUIRED = {"scalar": 2, "alpha": 2, "float": 0.5, "optional_float": 0.5, "int": 1, "bool": True}
 REQUIRED |= {"dtype": torch.float32}
-OTHER = {"scalar": 3, "alpha": 3, "float": 0.25, "optional_float": 0.25, "int": 2}
+OTHER = {"scalar": 0.75, "alpha": 3, "float": 0.25, "optional_float": 0.25, "int": 2}
 
 
-# What schemas ask for that the table does not tell, or torch's where ours has a default.
+# What schemas ask for that the table does not tell, or torch's where ours has a default, or some
+# dtypes.
 ALSO_REQUIRED: dict[str, dict[str, Any]] = {
-    "logsumexp": {"dim": None},
+    "logsumexp": {"dim": []},
+    "hardtanh": {"min_val": 0},  # uint8 takes no negative bounds
     "leaky_relu_backward": {"self_is_result": False},
 }
 

@@ -75,6 +75,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[object, 
     return found
 
 
+# Reductions that take a root, a logarithm or a product of complex numbers.
+REDUCED_ULPS = 4
+
+
 def test_the_wanted_capability_runs(results: dict[str, dict[object, object]]) -> None:
     assert {name: one["capability"] for name, one in results.items()} == {n: n for n in results}
     assert set(_build_info.capabilities) == set(CAPABILITIES)
@@ -83,22 +87,28 @@ def test_the_wanted_capability_runs(results: dict[str, dict[object, object]]) ->
 def test_results_do_not_depend_on_the_capability(results: dict[str, dict[object, object]]) -> None:
     """Bitwise where the formula is exact; else within the tolerance towards torch.
 
-    A fused multiply-add exists on some instruction sets only: complex products may round
-    differently.
+    A fused multiply-add exists on some instruction sets only: complex products, and the polynomials
+    of functions such as exp, may round differently.
     """
     by_name = {entry.name: entry for entry in [*ELEMENTWISE, *REDUCTIONS]}
     want = results["default"]
     for capability, found in results.items():
         assert found.keys() == want.keys()
         for key, outputs in found.items():
-            if not isinstance(key, tuple):
-                continue
+            if not isinstance(key, tuple) or (key[0] == "prod" and "complex" in key[1]):
+                continue  # 300 factors overflow, and what nan and infinity give differs
             entry = by_name[key[0]]
             for got, other in zip(outputs, want[key], strict=True):  # type: ignore[call-overload]
-                tolerance = calls.ulps(entry, got.dtype)
                 if entry.kind == "reduction":
-                    tolerance = 0
-                calls.assert_close(got, other, tolerance, (capability, key))
+                    calls.assert_close(got, other, REDUCED_ULPS, (capability, key))
+                elif entry.name in calls.CANCELS:
+                    calls.assert_near(entry, got, other, (capability, key))
+                else:
+                    complex_input = "complex" in key[1]
+                    tolerance = (
+                        calls.DEFAULT_ULPS if complex_input else calls.ulps(entry, got.dtype)
+                    )
+                    calls.assert_close(got, other, 4 * tolerance, (capability, key))
 
 
 @pytest.mark.parametrize("value", ["sse9", "AVX2", "avx512 "])

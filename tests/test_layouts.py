@@ -20,9 +20,9 @@ pytestmark = calls.TORCH_WARNINGS
 PATHS = ("vectorized", "strided", "tiled", "generic")
 
 
-# torch gives the input back (positive, conj_physical of reals), copies the second operand's strides
-# (rsub, which is sub with its operands exchanged), makes a contiguous result (angle, logsigmoid), or
-# keeps its own (copy).
+# torch gives the input back (positive, conj_physical of reals), takes the second operand's strides
+# (rsub, which is sub with its operands exchanged), makes a contiguous result (angle, logsigmoid),
+# or keeps its own (copy).
 OTHER_STRIDES = {"positive", "conj_physical", "rsub", "angle", "logsigmoid", "copy"}
 OTHER_STRIDES |= {"threshold_backward", "leaky_relu_backward"}  # operands exchanged too
 # torch rounds the power of two to the half type before it multiplies.

@@ -150,9 +150,7 @@ def test_dtypes_outside_the_table_are_refused(entry: OpEntry, device: str) -> No
             torch.zeros(3, dtype=torch.bool if calls.is_bool_input(entry, i) else dtype)
             for i in range(len(entry.inputs))
         ]
-        with pytest.raises(
-            NotImplementedError, match=rf"^iterlab::{entry.name}: expected .*, got "
-        ):
+        with pytest.raises(RuntimeError, match=rf"^iterlab::{entry.name}: expected .*, got "):
             invoke(function(entry), entry, operands, calls.parameter_sets(entry)[0])
 
 
@@ -257,7 +255,7 @@ def test_out_of_another_dtype(entry: OpEntry, device: str) -> None:
             out = torch.zeros(want.shape, dtype=dtype, device=device)
             if torch.can_cast(want.dtype, dtype):
                 invoke(function(entry), entry, operands, parameters, out=out)
-                calls.assert_bitwise(out, want.to(dtype), (source, dtype))
+                calls.assert_close(out, want.to(dtype), 0, (source, dtype))
                 continue
             message = rf"^iterlab::{entry.name}: expected an output that can hold .*, got "
             with pytest.raises(RuntimeError, match=message):

@@ -11,7 +11,7 @@ import pytest
 import samples
 import torch
 from samples import ALL_DTYPES
-from test_binary_reference import EXTRA_DTYPES, agree, outcome, values
+from test_binary_reference import EXTRA_DTYPES, check_agreement, outcome, values
 
 pytestmark = calls.TORCH_WARNINGS
 ops = torch.ops.iterlab
@@ -37,7 +37,7 @@ def test_dtypes(name: str) -> None:
         want = outcome(getattr(torch, name), *operands)
         if isinstance(want, torch.Tensor) and want.dtype in (torch.float16, torch.bfloat16):
             want = getattr(torch, name)(*(x.float() for x in operands)).to(want.dtype)
-        agree(name, got, want, operands, (name, dtypes))
+        check_agreement(name, got, want, operands, (name, dtypes))
 
 
 @pytest.mark.parametrize("value", [3, 2.5, -1, 0, 1.5j])
@@ -53,7 +53,7 @@ def test_value(name: str, value: complex) -> None:
             wide = getattr(torch, name)(*(x.float() for x in operands), value=value)
             torch.testing.assert_close(got, wide.to(dtype))
             continue
-        agree(name, got, want, operands, (name, dtype, value))
+        check_agreement(name, got, want, operands, (name, dtype, value))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_clamp_between_numbers(bounds: tuple[Any, Any]) -> None:
             continue
         x = values(dtype, 50, 5)
         got, want = outcome(ops.clamp, x, *bounds), outcome(torch.clamp, x, *bounds)
-        agree("clamp", got, want, [x], (dtype, bounds))
-        agree(
+        check_agreement("clamp", got, want, [x], (dtype, bounds))
+        check_agreement(
             "clamp",
             outcome(ops.clamp_, x.clone(), *bounds),
             outcome(x.clone().clamp_, *bounds),
@@ -112,7 +112,7 @@ def test_masked_fill_and_fill(value: complex) -> None:
                 continue
             got = outcome(ops.masked_fill, x, mask, given)
             want = outcome(x.masked_fill, mask, given)
-            agree(
+            check_agreement(
                 "masked_fill",
                 got,
                 want,
@@ -124,7 +124,7 @@ def test_masked_fill_and_fill(value: complex) -> None:
                     outcome(call, x.clone(), given),
                     outcome(twin, x.clone(), given),
                 )
-                agree("fill", got, want, [x], (dtype, given))
+                check_agreement("fill", got, want, [x], (dtype, given))
 
 
 def test_masked_fill_refuses() -> None:

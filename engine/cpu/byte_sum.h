@@ -39,8 +39,7 @@ int64_t sum_bytes(const uint8_t* data, int64_t count) {
   const auto unsigned_bytes = [&](Integers x) {
     if constexpr (kind == ByteKind::Signed)
       return exclusive_or(x, ITERLAB_INTEGERS(set1_epi8)(static_cast<char>(0x80)));
-    if constexpr (kind == ByteKind::Truth)
-      return ITERLAB_INTEGERS(min_epu8)(x, one);
+    if constexpr (kind == ByteKind::Truth) return ITERLAB_INTEGERS(min_epu8)(x, one);
     return x;
   };
   Integers sums[4] = {zero, zero, zero, zero};

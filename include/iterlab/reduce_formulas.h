@@ -226,8 +226,8 @@ struct BitwiseXor : Formula {
   }
 };
 
-// Truth. A block of integers is collected as it is, the bitwise or and the smallest of its elements:
-// zero exactly where the answer is no.
+// Truth. A block of integers is collected as it is, the bitwise or and the smallest of its
+// elements: zero exactly where the answer is no.
 struct Truth : Formula {
   static constexpr bool kSignless = true;
   static constexpr bool stops_early = true;

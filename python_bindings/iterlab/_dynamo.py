@@ -29,7 +29,7 @@ def _traceable(name: str) -> Function:
 
 def _substitute(functions: Mapping[str, Function]) -> None:
     for name, function in functions.items():
-        substitute = torch.compiler.substitute_in_graph(function, skip_signature_check=True)  # type: ignore[arg-type]
+        substitute = torch.compiler.substitute_in_graph(function, skip_signature_check=True)
         substitute(_traceable(name))
 
 

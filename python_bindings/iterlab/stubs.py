@@ -16,7 +16,7 @@ HEADER = '''"""Types of every operator's function, written by `python -m iterlab
 from collections.abc import Sequence
 from typing import overload
 
-from torch import Tensor, dtype
+from torch import Tensor, dtype, memory_format
 from torch.types import Number
 
 __all__: list[str]
@@ -31,6 +31,7 @@ TYPES = {
     "str": "str",
     "List[int]": "int | Sequence[int]",
     "ScalarType": "dtype",
+    "MemoryFormat": "memory_format",
 }
 
 
@@ -51,7 +52,7 @@ def _default(argument: torch.Argument) -> str:
 
 
 def _signature(name: str, packet: torch._ops.OpOverloadPacket, which: str) -> str:
-    overloads = packet.overloads()
+    overloads = packet.overloads()  # type: ignore[no-untyped-call]
     schema = getattr(packet, which)._schema
     arguments = []
     for argument in schema.arguments:

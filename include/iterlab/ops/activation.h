@@ -134,7 +134,7 @@ struct Selu : Activation {
   static constexpr auto name = "selu";
   static constexpr auto torch_name = "nn.functional.selu";
   static constexpr auto doc =
-      "elu with the alpha and scale of self-normalizing networks (Klambauer et al. 2017).";
+      "elu of input with the alpha and scale of self-normalizing networks (Klambauer et al. 2017).";
   static constexpr double cost = 10;
   static constexpr double kAlpha = 1.6732632423543772848170429916717;
   static constexpr double kScale = 1.0507009873554804934193349852946;

@@ -106,8 +106,8 @@ struct EluBackward : Backward {
   static constexpr auto name = "elu_backward";
   static constexpr const char* torch_name = nullptr;
   static constexpr auto doc =
-      "The gradient of the input of elu, given that of its output, and its input or, if is_result, "
-      "its output.";
+      "The gradient of the input of elu, given grad_output, and its input or, if is_result, its "
+      "output.";
   static constexpr std::array parameters{
       Parameter{.name = "alpha", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "scale", .kind = ParameterKind::Scalar, .default_value = "1"},

@@ -18,7 +18,7 @@ struct Elementary : Unary {
 
 struct Exp : Elementary {
   static constexpr auto name = "exp";
-  static constexpr auto doc = "e^input.";
+  static constexpr auto doc = "e to the power of input.";
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   static constexpr double cost = 3;
   template <class V>
@@ -29,7 +29,7 @@ struct Exp : Elementary {
 
 struct Exp2 : Elementary {
   static constexpr auto name = "exp2";
-  static constexpr auto doc = "2^input.";
+  static constexpr auto doc = "2 to the power of input.";
   static constexpr double cost = 2.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {

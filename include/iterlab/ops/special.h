@@ -103,7 +103,8 @@ struct Digamma : ScalarSpecial {
 
 struct I0 : ScalarSpecial {
   static constexpr auto name = "i0";
-  static constexpr auto doc = "The modified Bessel function of the first kind, of order 0.";
+  static constexpr auto doc =
+      "The modified Bessel function of the first kind, of order 0, of input.";
   static constexpr double cost = 170;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
@@ -125,7 +126,8 @@ struct I0e : ScalarSpecial {
 struct I1 : ScalarSpecial {
   static constexpr auto name = "special_i1";
   static constexpr auto torch_name = "special.i1";
-  static constexpr auto doc = "The modified Bessel function of the first kind, of order 1.";
+  static constexpr auto doc =
+      "The modified Bessel function of the first kind, of order 1, of input.";
   static constexpr double cost = 100;
   template <class V>
   ITERLAB_FN V operator()(V input) const {

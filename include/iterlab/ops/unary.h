@@ -91,7 +91,7 @@ struct Square : Unary {
 
 struct Reciprocal : Unary {
   static constexpr auto name = "reciprocal";
-  static constexpr auto doc = "1 / input.";
+  static constexpr auto doc = "1 divided by input.";
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
