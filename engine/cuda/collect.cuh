@@ -93,6 +93,12 @@ struct WholeGroup {
 // threads of an SM have 64 KiB in flight.
 constexpr int groups_in_flight(size_t bytes) { return bytes >= 32 ? 4 : 8; }
 
+// How many of [from, end) there are, `step` apart.
+__device__ __forceinline__ int steps(int64_t from, int64_t end, int step) {
+  const auto rest = static_cast<uint32_t>(max(end - from, int64_t{0}));
+  return static_cast<int>((rest + static_cast<uint32_t>(step) - 1) / static_cast<uint32_t>(step));
+}
+
 // Whether groups that start at `data`, and every `stride` bytes from there, can be taken by
 // WholeGroup.
 __device__ __forceinline__ bool is_aligned(const char* data) {
@@ -154,6 +160,12 @@ struct Collector {
       }
     }
   }
+  // A whole group of elements of a byte each, by the word.
+  template <int W>
+  __device__ __forceinline__ void add_words(const uint32_t (&word)[W]) {
+#pragma unroll
+    for (int w = 0; w < W; ++w) R::add_word(lanes[w], word[w]);
+  }
   __device__ __forceinline__ typename R::State finish(int64_t base) {
     if constexpr (!R::kCounts) {
       typename R::State states[V];
@@ -192,6 +204,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
   const int64_t first_row = row_of(begin);
   const int64_t base = first_row * n + column_of(begin, first_row);  // element number of the chunk
   Collector<R, C, V> collector;
+  const double number = begin < end ? number_for<R>(args, input) : 0;
   int64_t group = begin + lane;
   // Whole groups at boundaries. A short one at the end of the only row is left over.
   if (args.whole_rows && is_aligned(input)) {
@@ -199,30 +212,43 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
-      const auto load = [&](WholeGroup<S, V>& incoming, int64_t g) {
-        const int64_t row = row_of(g), column = column_of(g, row);
-        incoming.load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
-        return static_cast<uint32_t>(row * n + column - base);
+      const auto load = [&](WholeGroup<S, V>& incoming, int64_t g, auto single) {
+        if constexpr (decltype(single)::value) {
+          incoming.load(input + g * static_cast<int64_t>(V * sizeof(S)));
+          return static_cast<uint32_t>(g - begin) * V;
+        } else {
+          const int64_t row = row_of(g), column = column_of(g, row);
+          incoming.load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
+          return static_cast<uint32_t>(row * n + column - base);
+        }
       };
       const auto add = [&](const WholeGroup<S, V>& incoming, uint32_t at) {
-        C values[V];
-        incoming.convert_to(values);
-        collector.add(values, 0, V, at, args.number);
+        if constexpr (R::kPacked) {
+          collector.add_words(incoming.word);
+        } else {
+          C values[V];
+          incoming.convert_to(values);
+          collector.add(values, 0, V, at, number);
+        }
       };
-      for (; group + (U - 1) * lanes < whole; group += U * lanes) {
-        WholeGroup<S, V> incoming[U];
-        uint32_t at[U];
-#pragma unroll
-        for (int u = 0; u < U; ++u) at[u] = load(incoming[u], group + u * lanes);
-#pragma unroll
-        for (int u = 0; u < U; ++u) add(incoming[u], at[u]);
-      }
+      // U groups at a time, the last time as many as there are. A single row takes no division.
+      const auto collect = [&](auto single) {
 #pragma unroll 1
-      for (; group < whole; group += lanes) {
-        WholeGroup<S, V> incoming;
-        const uint32_t at = load(incoming, group);
-        add(incoming, at);
-      }
+        for (int rest = steps(group, whole, args.lanes); rest > 0; rest -= U) {
+          WholeGroup<S, V> incoming[U];
+          uint32_t at[U];
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u < rest) at[u] = load(incoming[u], group + u * lanes, single);
+          }
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u < rest) add(incoming[u], at[u]);
+          }
+          group += min(U, rest) * lanes;
+        }
+      };
+      one_row ? collect(std::true_type{}) : collect(std::false_type{});
     });
   }
   for (; group < end; group += lanes) {
@@ -235,7 +261,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
     C values[V];
     load_any<C, V>(args, row_data(row) + start * stride, stride, 0, last, values);
     collector.add(values, static_cast<int>(column - start), last,
-                  static_cast<uint32_t>(row * n + start - base), args.number);
+                  static_cast<uint32_t>(row * n + start - base), number);
   }
   return collector.finish(base);
 }
@@ -255,37 +281,49 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
   typename R::Lane_ sums[V];
 #pragma unroll
   for (int j = 0; j < V; ++j) R::start(sums[j]);
+  double numbers[V] = {};
+  if (begin < end) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      if (j < valid) numbers[j] = number_for<R>(args, input + j * args.kept_strides[0]);
+    }
+  }
   int64_t count = 0;
   const auto add = [&](const C(&values)[V], int64_t row) {
     ++count;
     const double nth = R::kCounts ? 1.0 / static_cast<double>(count) : 0;
 #pragma unroll
     for (int j = 0; j < V; ++j)
-      R::add(sums[j], values[j], static_cast<uint32_t>(row - begin), nth, args.number);
+      R::add(sums[j], values[j], static_cast<uint32_t>(row - begin), nth, numbers[j]);
   };
   int64_t row = begin + lane;
   if (args.whole_rows && is_aligned(input) && valid == V) {
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
-      const auto add_group = [&](const WholeGroup<S, V>& incoming, int64_t of) {
-        C values[V];
-        incoming.convert_to(values);
-        add(values, of);
-      };
-      for (; row + (U - 1) * lanes < end; row += U * lanes) {
-        WholeGroup<S, V> incoming[U];
-#pragma unroll
-        for (int u = 0; u < U; ++u) incoming[u].load(row_data(row + u * lanes));
-#pragma unroll
-        for (int u = 0; u < U; ++u) add_group(incoming[u], row + u * lanes);
-      }
+      const auto collect = [&](auto single) {
 #pragma unroll 1
-      for (; row < end; row += lanes) {
-        WholeGroup<S, V> incoming;
-        incoming.load(row_data(row));
-        add_group(incoming, row);
-      }
+        for (int rest = steps(row, end, args.lanes); rest > 0; rest -= U) {
+          WholeGroup<S, V> incoming[U];
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            const int64_t of = row + u * lanes;
+            if (u < rest) {
+              incoming[u].load(decltype(single)::value ? input + of * args.reduced_strides[0]
+                                                       : row_data(of));
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u >= rest) break;
+            C values[V];
+            incoming[u].convert_to(values);
+            add(values, row + u * lanes);
+          }
+          row += min(U, rest) * lanes;
+        }
+      };
+      args.inside.ndim <= 1 ? collect(std::true_type{}) : collect(std::false_type{});
     });
   }
   for (; row < end; row += lanes) {
