@@ -47,13 +47,6 @@ struct OutputPlace {
   }
 };
 
-template <class C>
-__device__ __noinline__ C round_through(C x, int type) {
-  alignas(16) char rounded[16];
-  store_element<C>(rounded, type, x);
-  return load_element<C>(rounded, type);
-}
-
 // Calls fn(S{}) with the stored type of the elements, if it is one of the usual; false if not.
 template <class C, class Fn>
 __device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
@@ -69,6 +62,22 @@ __device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
 #undef ITERLAB_CASE
   }
   return false;
+}
+
+// What Reducer::add takes besides elements of the output whose first is at `data`.
+template <class R, class C>
+__device__ __forceinline__ double number_for(const ReduceArguments& args, const char* data) {
+  if constexpr (R::kShifted) {
+    if (args.reduced == 0) return 0;
+    C first{};
+    const bool is_usual =
+        args.element_type < 0 &&
+        with_stored_type<C>(
+            args.type, [&](auto stored) { first = load_as<C, decltype(stored)>(data); });
+    return R::origin(is_usual ? first : load_rounded<C>(args, data));
+  } else {
+    return args.number;
+  }
 }
 
 // V elements stored as S, at a boundary of their accesses.
@@ -121,6 +130,21 @@ __device__ __forceinline__ void load_any(const ReduceArguments& args, const char
   for (int j = 0; j < V; ++j) {
     group[j] = each.lane[j];
     if (args.element_type >= 0) group[j] = round_through(group[j], args.element_type);
+  }
+}
+
+// The same for the first `valid` of V neighbouring outputs.
+template <class R, class C, int V>
+__device__ __forceinline__ void numbers_for(const ReduceArguments& args, const char* data,
+                                            int valid, double (&numbers)[V]) {
+  if constexpr (R::kShifted) {
+    C firsts[V] = {};
+    if (valid > 0) load_any<C, V>(args, data, args.kept_strides[0], 0, valid, firsts);
+#pragma unroll
+    for (int j = 0; j < V; ++j) numbers[j] = R::origin(firsts[j]);
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; ++j) numbers[j] = args.number;
   }
 }
 
@@ -204,7 +228,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
   const int64_t first_row = row_of(begin);
   const int64_t base = first_row * n + column_of(begin, first_row);  // element number of the chunk
   Collector<R, C, V> collector;
-  const double number = begin < end ? number_for<R>(args, input) : 0;
+  const double number = begin < end ? number_for<R, C>(args, input) : 0;
   int64_t group = begin + lane;
   // Whole groups at boundaries. A short one at the end of the only row is left over.
   if (args.whole_rows && is_aligned(input)) {
@@ -281,13 +305,8 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
   typename R::Lane_ sums[V];
 #pragma unroll
   for (int j = 0; j < V; ++j) R::start(sums[j]);
-  double numbers[V] = {};
-  if (begin < end) {
-#pragma unroll
-    for (int j = 0; j < V; ++j) {
-      if (j < valid) numbers[j] = number_for<R>(args, input + j * args.kept_strides[0]);
-    }
-  }
+  double numbers[V];
+  numbers_for<R, C, V>(args, input, begin < end ? valid : 0, numbers);
   int64_t count = 0;
   const auto add = [&](const C(&values)[V], int64_t row) {
     ++count;

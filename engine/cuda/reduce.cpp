@@ -107,11 +107,12 @@ class Run {
   // Outputs other than along the first kept dim.
   int64_t outer_outputs(const ReduceArguments& args) const { return args.outputs / args.kept_size; }
 
+  // However few the outputs: which form it is decides how elements are combined.
   bool fits_short(const ReduceArguments& args) const {
     const int64_t most = plan_.reduced % width_ == 0 ? kMaxShort : kMaxShortUneven;
+    const bool follow = args.kept.ndim == 0 || args.kept_strides[0] == plan_.reduced * args.size;
     return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= most &&
-           args.inside.ndim == 1 && args.reduced_strides[0] == args.size && args.kept.ndim > 0 &&
-           args.kept_strides[0] == plan_.reduced * args.size && args.kept_size >= 32;
+           args.inside.ndim == 1 && args.reduced_strides[0] == args.size && follow;
   }
 
   void short_inner(ReduceArguments& args) const {
@@ -171,7 +172,8 @@ class Run {
     int block = kBlockThreads;
     if (args.lanes < kBlockThreads) {
       block = 128;
-      while (block > 32 && args.outputs * args.lanes < int64_t{2} * block * context_.multiprocessors)
+      while (block > 32 &&
+             args.outputs * args.lanes < int64_t{2} * block * context_.multiprocessors)
         block /= 2;
     }
     const int64_t together = block / args.lanes;

@@ -111,7 +111,13 @@ struct Reducer {
   static __device__ __forceinline__ State state_of(const Lane_& lane, int64_t, int64_t count) {
     State state;
 #pragma unroll
-    for (int n = 0; n < N; ++n) state.value[n] = convert_compute<T>(lane.value[n].value);
+    for (int n = 0; n < N; ++n) {
+      if constexpr (requires { F::narrow(lane.value[n].value); }) {
+        state.value[n] = Lane<T>(F::narrow(lane.value[n].value));
+      } else {
+        state.value[n] = convert_compute<T>(lane.value[n].value);
+      }
+    }
     if constexpr (kCounts) state.count = count;
     return state;
   }
@@ -129,8 +135,7 @@ struct Reducer {
   }
 
   static __device__ __forceinline__ void store(const State& state, const ReduceArguments& args,
-                                               const char*,
-                                               const int64_t (&offsets)[kMaxResults]) {
+                                               double, const int64_t (&offsets)[kMaxResults]) {
     Lane<T> results[Op::num_outputs];
     Projection::project(state.value, static_cast<double>(args.reduced), args.number, results);
 #pragma unroll
@@ -139,6 +144,20 @@ struct Reducer {
     }
   }
 };
+
+template <class C>
+__device__ __noinline__ C round_through(C x, int type) {
+  alignas(16) char rounded[16];
+  store_element<C>(rounded, type, x);
+  return load_element<C>(rounded, type);
+}
+
+// One element, through the dtype that elements are converted to.
+template <class C>
+__device__ __forceinline__ C load_rounded(const ReduceArguments& args, const char* data) {
+  const C x = load_element<C>(data, args.type);
+  return args.element_type < 0 ? x : round_through(x, args.element_type);
+}
 
 // Note [Shifted moments]
 // Moments of float and the half types are sums, in double, of the distances from the output's first
@@ -160,10 +179,8 @@ struct Reducer<Op, Projection, float> {
   };
   using State = Lane_;
 
-  // `data`: the output's first element.
-  static __device__ __forceinline__ double origin(const ReduceArguments& args, const char* data) {
-    const float x = load_element<float>(data, args.type);
-    return isfinite(x) ? x : 0;
+  static __device__ __forceinline__ double origin(float first) {
+    return isfinite(first) ? first : 0;
   }
   static __device__ __forceinline__ void start(Lane_& lane) { lane = {0, 0}; }
   static __device__ __forceinline__ void add(Lane_& lane, float x, uint32_t, double,
@@ -180,13 +197,13 @@ struct Reducer<Op, Projection, float> {
     state.squares += other.squares;
   }
   static __device__ __forceinline__ void store(const State& state, const ReduceArguments& args,
-                                               const char* data,
+                                               double origin,
                                                const int64_t (&offsets)[kMaxResults]) {
     const auto count = static_cast<double>(args.reduced);
     Lane<double> total[2] = {Lane<double>(0.0), Lane<double>(0.0)}, results[Op::num_outputs];
     if (args.reduced > 0) {
       const double mean = state.sum / count, left = state.squares - state.sum * mean;
-      total[0] = Lane<double>(origin(args, data) + mean);
+      total[0] = Lane<double>(origin + mean);
       total[1] = Lane<double>(left < 0 ? 0 : left);  // NaN stays
     }
     Projection::project(total, count, args.number, results);
@@ -196,16 +213,6 @@ struct Reducer<Op, Projection, float> {
     }
   }
 };
-
-// What Reducer::add takes besides elements of one output, whose first is at `data`.
-template <class R>
-__device__ __forceinline__ double number_for(const ReduceArguments& args, const char* data) {
-  if constexpr (R::kShifted) {
-    return R::origin(args, data);
-  } else {
-    return args.number;
-  }
-}
 
 // max, min, argmax, argmin: the best element and its position, the smallest of equals.
 template <class Op, class Projection, class C>
@@ -253,8 +260,7 @@ struct Reducer<Op, Projection, C> {
     }
   }
   static __device__ __forceinline__ void store(const State& state, const ReduceArguments& args,
-                                               const char*,
-                                               const int64_t (&offsets)[kMaxResults]) {
+                                               double, const int64_t (&offsets)[kMaxResults]) {
     if constexpr (Op::num_outputs == 2) {
       store_result<C>(args.results[0], args.results[0].data + offsets[0], state.value);
     }

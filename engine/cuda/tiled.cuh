@@ -215,8 +215,7 @@ struct TileRun {
         const int i0 = e / Shape::kEdge1, i1 = e % Shape::kEdge1;
         if (i0 >= rest0 || i1 >= rest1) continue;
         // Not by memcpy: ptxas 13.0 stores the low byte of a half as the half's integer part.
-        *reinterpret_cast<In*>(shared_element(i, i0, i1)) =
-            convert<In>(read(i, data(i, i0, i1)));
+        *reinterpret_cast<In*>(shared_element(i, i0, i1)) = convert<In>(read(i, data(i, i0, i1)));
       }
     }
     __syncthreads();
