@@ -1,9 +1,13 @@
 """The bars of the CUDA backend: each case's share of the device-to-device copy rate.
 
-Usage: python benchmarks/cuda_bars.py [--only TEXT] [--compile] [--side N] [--rounds N]. Prints a
-table, ATen and (asked for) torch.compile beside ours, and writes all numbers to $OUT/cuda_bars.json
-(or ./cuda_bars.json). Times are medians of CUDA events; the peers are interleaved, the cache is
-driven out before each call, and the copy is measured in the same run.
+Usage: python benchmarks/cuda_bars.py [--only TEXT] [--compile] [--side N] [--rounds N]
+[--flushed]. Prints a table, ATen and (asked for) torch.compile beside ours, and writes all numbers
+to $OUT/cuda_bars.json (or ./cuda_bars.json). Times are medians of CUDA events; the peers are
+interleaved, inputs larger than the cache rotate, and the copy is measured in the same run.
+
+An interval is a call for each of the inputs, so that every call pays for the lines it leaves in the
+cache to be written, and for no other's. With --flushed it is one call, after a memset of 256 MB:
+that leaves the second-level cache full of lines to be written, which the call then pays for.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import iterlab  # noqa: F401  (loads torch.ops.iterlab)
 Tensors = tuple[torch.Tensor, ...]
 Call = Callable[..., object]
 CACHE_BYTES = 256 << 20  # four times an H200's second-level cache
+ROTATING = 4  # inputs of a case
 
 
 @dataclass
@@ -59,6 +64,7 @@ class Timer:
     """Interleaved timing of several calls over rotating inputs."""
 
     rounds: int = 15
+    flushed: bool = False
     flush: torch.Tensor = field(
         default_factory=lambda: torch.empty(CACHE_BYTES, dtype=torch.int8, device="cuda")
     )
@@ -72,14 +78,19 @@ class Timer:
         torch.cuda.synchronize()
         for round_ in range(self.rounds):
             for name, call in calls.items():
-                args = inputs[round_ % len(inputs)]
-                self.flush.zero_()  # both drives the cache out and keeps the launch queue full
+                self.flush.zero_()  # keeps the launch queue full
+                timed = inputs
+                if self.flushed:
+                    timed = [inputs[round_ % len(inputs)]]
+                else:
+                    call(*inputs[-1])  # drives the memset's lines out
                 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 start.record()
-                call(*args)
+                for args in timed:
+                    call(*args)
                 end.record()
                 end.synchronize()
-                times[name].append(start.elapsed_time(end) * 1e3)
+                times[name].append(start.elapsed_time(end) * 1e3 / len(timed))
         return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -330,14 +341,14 @@ def reduction_cases(n: int) -> list[Case]:
 
 def copy_rate(timer: Timer, n: int) -> float:
     """Bytes per microsecond, read and written, of a device-to-device copy."""
-    pairs = [(rand(n, n), torch.empty(n, n, device="cuda")) for _ in range(2)]
+    pairs = [(rand(n, n), torch.empty(n, n, device="cuda")) for _ in range(ROTATING)]
     time_us = timer.run({"copy": lambda x, y: y.copy_(x)}, pairs)["copy"]
     return 2 * bytes_of(pairs[0][0]) / time_us
 
 
 def measure(case: Case, timer: Timer, rate: float, compile_: bool) -> dict[str, object]:
     """One row of the table."""
-    inputs = [case.make() for _ in range(2)]
+    inputs = [case.make() for _ in range(ROTATING)]
     row: dict[str, object] = {"name": case.name, "bar": case.bar, "over_aten": case.over_aten}
     try:
         result = outputs_of(case.ours(*inputs[0]))
@@ -422,10 +433,11 @@ def main() -> int:
     parser.add_argument("--compile", action="store_true", help="torch.compile too")
     parser.add_argument("--side", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--flushed", action="store_true", help="one call after a memset")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
-    timer = Timer(rounds=options.rounds)
+    timer = Timer(rounds=options.rounds, flushed=options.flushed)
     rate = copy_rate(timer, options.side)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {rate / 1e3:.0f} GB/s")
     print(f"{'case':32} {'us':>9} share {'ATen us':>8} share")

@@ -223,6 +223,49 @@ def test_same_bits_for_any_batch() -> None:
     assert torch.equal(ops.sum(x, [0])[5:69], ops.sum(x[:, 5:69].contiguous(), [0]))
 
 
+@pytest.mark.parametrize("length", [20, 100, 1000, 8192])
+def test_same_bits_of_one_row(length: int) -> None:
+    x = draw(400, length)
+    assert torch.equal(ops.sum(x, [1])[:1], ops.sum(x[:1].contiguous(), [1]))
+    assert torch.equal(ops.var(x, [1])[:1], ops.var(x[:1].contiguous(), [1]))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.bool], ids=str)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_bytes(dim: int, dtype: torch.dtype) -> None:
+    for shape in ((300, 1024), (3, 100_000), (70_000, 48), (64, 1023)):
+        x = torch.randint(-128, 128, shape, device="cuda").to(dtype)
+        assert torch.equal(ops.sum(x, [dim]), x.sum(dim))
+        assert torch.equal(ops.count_nonzero(x, [dim]), x.count_nonzero(dim))
+        sparse = x * (torch.rand(shape, device="cuda") < 1 / shape[dim])
+        assert torch.equal(ops.any(sparse, [dim]), sparse.any(dim))
+        assert torch.equal(ops.all(sparse == 0, [dim]), (sparse == 0).all(dim))
+
+
+def test_truth_of_wide_integers() -> None:
+    x = torch.zeros(40, 3000, dtype=torch.int32, device="cuda")
+    x[3, 70] = 256
+    for dim in (0, 1):
+        assert torch.equal(ops.any(x, [dim]), x.any(dim))
+        assert torch.equal(ops.all(x + 256, [dim]), (x + 256).all(dim))
+
+
+def test_moments_of_an_outlier() -> None:
+    x = draw(300, 1024) * 1e-3 + 100
+    x[0] = x[:, 0] = 1e6
+    for dim in (0, 1):
+        expected = x.double().var(dim).float()
+        torch.testing.assert_close(ops.var(x, [dim]), expected, rtol=3e-7, atol=0)
+
+
+def test_position_of_equals() -> None:
+    x = torch.full((5, 3000), -torch.inf, device="cuda")
+    x[1, 2000:] = 1
+    x[2, 7] = x[2, 9] = torch.nan
+    assert ops.argmax(x, [1]).tolist() == [0, 2000, 7, 0, 0]
+    assert ops.argmax(x, [0])[[0, 7, 2500]].tolist() == [0, 2, 1]
+
+
 def test_streams_and_graphs() -> None:
     x = draw(3_000_000)
     expected = ops.sum(x)

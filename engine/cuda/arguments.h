@@ -102,6 +102,11 @@ inline constexpr int kBlockThreads = 256;
 // 0.73 of the copy rate on an H200 (DESIGN, idea 2).
 constexpr int group_width(int size) { return size == 1 ? 16 : size <= 4 ? 8 : size == 8 ? 4 : 2; }
 
+// The same for the kernels that are compiled for stored types: of words, one 16-byte access of each
+// operand, as of narrower types. (Two, side by side, each touch half of every sector, which costs
+// stores that end in L2 twice the requests. Wider types keep two: lanes of bool then fill words.)
+constexpr int stored_width(int size) { return size == 4 ? 4 : group_width(size); }
+
 // The same for the generic kernel, which has offsets and addresses for each element and operand.
 inline constexpr int kGenericWidth = 4;
 
@@ -112,6 +117,8 @@ constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
 // Blocks that an SM shall hold of the kernels that are compiled for stored types. Note [Stored
 // types of the fast kernels]
 constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
+// The same where a formula's temporaries, of all lanes at once, need 64 registers.
+inline constexpr int kFormulaBlocks = 4;
 
 // Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and
 // more on both sides.

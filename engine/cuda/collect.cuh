@@ -47,13 +47,6 @@ struct OutputPlace {
   }
 };
 
-template <class C>
-__device__ __noinline__ C round_through(C x, int type) {
-  alignas(16) char rounded[16];
-  store_element<C>(rounded, type, x);
-  return load_element<C>(rounded, type);
-}
-
 // Calls fn(S{}) with the stored type of the elements, if it is one of the usual; false if not.
 template <class C, class Fn>
 __device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
@@ -69,6 +62,22 @@ __device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
 #undef ITERLAB_CASE
   }
   return false;
+}
+
+// What Reducer::add takes besides elements of the output whose first is at `data`.
+template <class R, class C>
+__device__ __forceinline__ double number_for(const ReduceArguments& args, const char* data) {
+  if constexpr (R::kShifted) {
+    if (args.reduced == 0) return 0;
+    C first{};
+    const bool is_usual =
+        args.element_type < 0 &&
+        with_stored_type<C>(
+            args.type, [&](auto stored) { first = load_as<C, decltype(stored)>(data); });
+    return R::origin(is_usual ? first : load_rounded<C>(args, data));
+  } else {
+    return args.number;
+  }
 }
 
 // V elements stored as S, at a boundary of their accesses.
@@ -93,6 +102,12 @@ struct WholeGroup {
 // threads of an SM have 64 KiB in flight.
 constexpr int groups_in_flight(size_t bytes) { return bytes >= 32 ? 4 : 8; }
 
+// How many of [from, end) there are, `step` apart.
+__device__ __forceinline__ int steps(int64_t from, int64_t end, int step) {
+  const auto rest = static_cast<uint32_t>(max(end - from, int64_t{0}));
+  return static_cast<int>((rest + static_cast<uint32_t>(step) - 1) / static_cast<uint32_t>(step));
+}
+
 // Whether groups that start at `data`, and every `stride` bytes from there, can be taken by
 // WholeGroup.
 __device__ __forceinline__ bool is_aligned(const char* data) {
@@ -115,6 +130,21 @@ __device__ __forceinline__ void load_any(const ReduceArguments& args, const char
   for (int j = 0; j < V; ++j) {
     group[j] = each.lane[j];
     if (args.element_type >= 0) group[j] = round_through(group[j], args.element_type);
+  }
+}
+
+// The same for the first `valid` of V neighbouring outputs.
+template <class R, class C, int V>
+__device__ __forceinline__ void numbers_for(const ReduceArguments& args, const char* data,
+                                            int valid, double (&numbers)[V]) {
+  if constexpr (R::kShifted) {
+    C firsts[V] = {};
+    if (valid > 0) load_any<C, V>(args, data, args.kept_strides[0], 0, valid, firsts);
+#pragma unroll
+    for (int j = 0; j < V; ++j) numbers[j] = R::origin(firsts[j]);
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; ++j) numbers[j] = args.number;
   }
 }
 
@@ -154,6 +184,12 @@ struct Collector {
       }
     }
   }
+  // A whole group of elements of a byte each, by the word.
+  template <int W>
+  __device__ __forceinline__ void add_words(const uint32_t (&word)[W]) {
+#pragma unroll
+    for (int w = 0; w < W; ++w) R::add_word(lanes[w], word[w]);
+  }
   __device__ __forceinline__ typename R::State finish(int64_t base) {
     if constexpr (!R::kCounts) {
       typename R::State states[V];
@@ -192,6 +228,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
   const int64_t first_row = row_of(begin);
   const int64_t base = first_row * n + column_of(begin, first_row);  // element number of the chunk
   Collector<R, C, V> collector;
+  const double number = begin < end ? number_for<R, C>(args, input) : 0;
   int64_t group = begin + lane;
   // Whole groups at boundaries. A short one at the end of the only row is left over.
   if (args.whole_rows && is_aligned(input)) {
@@ -199,30 +236,43 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
-      const auto load = [&](WholeGroup<S, V>& incoming, int64_t g) {
-        const int64_t row = row_of(g), column = column_of(g, row);
-        incoming.load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
-        return static_cast<uint32_t>(row * n + column - base);
+      const auto load = [&](WholeGroup<S, V>& incoming, int64_t g, auto single) {
+        if constexpr (decltype(single)::value) {
+          incoming.load(input + g * static_cast<int64_t>(V * sizeof(S)));
+          return static_cast<uint32_t>(g - begin) * V;
+        } else {
+          const int64_t row = row_of(g), column = column_of(g, row);
+          incoming.load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
+          return static_cast<uint32_t>(row * n + column - base);
+        }
       };
       const auto add = [&](const WholeGroup<S, V>& incoming, uint32_t at) {
-        C values[V];
-        incoming.convert_to(values);
-        collector.add(values, 0, V, at, args.number);
+        if constexpr (R::kPacked) {
+          collector.add_words(incoming.word);
+        } else {
+          C values[V];
+          incoming.convert_to(values);
+          collector.add(values, 0, V, at, number);
+        }
       };
-      for (; group + (U - 1) * lanes < whole; group += U * lanes) {
-        WholeGroup<S, V> incoming[U];
-        uint32_t at[U];
-#pragma unroll
-        for (int u = 0; u < U; ++u) at[u] = load(incoming[u], group + u * lanes);
-#pragma unroll
-        for (int u = 0; u < U; ++u) add(incoming[u], at[u]);
-      }
+      // U groups at a time, the last time as many as there are. A single row takes no division.
+      const auto collect = [&](auto single) {
 #pragma unroll 1
-      for (; group < whole; group += lanes) {
-        WholeGroup<S, V> incoming;
-        const uint32_t at = load(incoming, group);
-        add(incoming, at);
-      }
+        for (int rest = steps(group, whole, args.lanes); rest > 0; rest -= U) {
+          WholeGroup<S, V> incoming[U];
+          uint32_t at[U];
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u < rest) at[u] = load(incoming[u], group + u * lanes, single);
+          }
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u < rest) add(incoming[u], at[u]);
+          }
+          group += min(U, rest) * lanes;
+        }
+      };
+      one_row ? collect(std::true_type{}) : collect(std::false_type{});
     });
   }
   for (; group < end; group += lanes) {
@@ -235,7 +285,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
     C values[V];
     load_any<C, V>(args, row_data(row) + start * stride, stride, 0, last, values);
     collector.add(values, static_cast<int>(column - start), last,
-                  static_cast<uint32_t>(row * n + start - base), args.number);
+                  static_cast<uint32_t>(row * n + start - base), number);
   }
   return collector.finish(base);
 }
@@ -255,37 +305,44 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
   typename R::Lane_ sums[V];
 #pragma unroll
   for (int j = 0; j < V; ++j) R::start(sums[j]);
+  double numbers[V];
+  numbers_for<R, C, V>(args, input, begin < end ? valid : 0, numbers);
   int64_t count = 0;
   const auto add = [&](const C(&values)[V], int64_t row) {
     ++count;
     const double nth = R::kCounts ? 1.0 / static_cast<double>(count) : 0;
 #pragma unroll
     for (int j = 0; j < V; ++j)
-      R::add(sums[j], values[j], static_cast<uint32_t>(row - begin), nth, args.number);
+      R::add(sums[j], values[j], static_cast<uint32_t>(row - begin), nth, numbers[j]);
   };
   int64_t row = begin + lane;
   if (args.whole_rows && is_aligned(input) && valid == V) {
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
-      const auto add_group = [&](const WholeGroup<S, V>& incoming, int64_t of) {
-        C values[V];
-        incoming.convert_to(values);
-        add(values, of);
-      };
-      for (; row + (U - 1) * lanes < end; row += U * lanes) {
-        WholeGroup<S, V> incoming[U];
-#pragma unroll
-        for (int u = 0; u < U; ++u) incoming[u].load(row_data(row + u * lanes));
-#pragma unroll
-        for (int u = 0; u < U; ++u) add_group(incoming[u], row + u * lanes);
-      }
+      const auto collect = [&](auto single) {
 #pragma unroll 1
-      for (; row < end; row += lanes) {
-        WholeGroup<S, V> incoming;
-        incoming.load(row_data(row));
-        add_group(incoming, row);
-      }
+        for (int rest = steps(row, end, args.lanes); rest > 0; rest -= U) {
+          WholeGroup<S, V> incoming[U];
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            const int64_t of = row + u * lanes;
+            if (u < rest) {
+              incoming[u].load(decltype(single)::value ? input + of * args.reduced_strides[0]
+                                                       : row_data(of));
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u >= rest) break;
+            C values[V];
+            incoming[u].convert_to(values);
+            add(values, row + u * lanes);
+          }
+          row += min(U, rest) * lanes;
+        }
+      };
+      args.inside.ndim <= 1 ? collect(std::true_type{}) : collect(std::false_type{});
     });
   }
   for (; row < end; row += lanes) {

@@ -172,7 +172,7 @@ class Run {
   // Threads of a block: fewer where blocks of 256 would leave multiprocessors idle.
   int block_threads(int64_t threads) const {
     int block = kBlockThreads;
-    while (block > 64 && threads < int64_t{2} * block * context_.multiprocessors) block /= 2;
+    while (block > 32 && threads < int64_t{2} * block * context_.multiprocessors) block /= 2;
     return block;
   }
 
@@ -220,7 +220,7 @@ class Run {
   void rows(const View& view) const {
     const StoredKernels* const stored = stored_kernels();
     const void* const kernel = stored != nullptr ? stored->vectorized : kernels_->strided;
-    const int width = group_width(stored != nullptr ? stored->size : size_);
+    const int width = stored != nullptr ? stored_width(stored->size) : group_width(size_);
     Nested args;
     fill_nested(view, args);
     bool fits = kernel != nullptr && view.ndim <= kMaxLoopDims &&

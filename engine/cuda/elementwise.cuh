@@ -119,8 +119,10 @@ struct Functor {
   static constexpr bool kLong = Op::cost >= 20 || (Op::cost >= 2 && sizeof(T) >= 8);
   // A kernel must have the registers of what it may call.
   static constexpr int kResidentBlocks = kLong ? 1 : resident_blocks(sizeof(T));
-  static constexpr bool kCalls = kLong || Op::cost >= 5 || sizeof(T) > 8;
-  static constexpr int kFullBlocks = kCalls ? 1 : full_blocks(sizeof(T));
+  static constexpr bool kCalls = kLong || sizeof(T) > 8;
+  static constexpr int kFullBlocks = kCalls          ? 1
+                                     : Op::cost >= 5 ? kFormulaBlocks
+                                                     : full_blocks(sizeof(T));
   static constexpr int kTiledBlocks = kLong ? 1 : 2;
   static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
@@ -144,13 +146,27 @@ struct Functor {
     }
   }
 
+  // The parameter that chooses among formulas, if there is one; else -1.
+  template <size_t... P>
+  static constexpr int choice_of(std::index_sequence<P...>) {
+    int choice = -1;
+    ((choice = kKind<P> == ParameterKind::Choice ? static_cast<int>(P) : choice), ...);
+    return choice;
+  }
+
   template <int V>
   static __device__ __forceinline__ void apply(const Parameters& parameters,
                                                const T (&in)[kInputs][V], Result (&out)[V]) {
+    const auto lanes = [&] {
 #pragma unroll
-    for (int j = 0; j < V; ++j) {
-      out[j] = lane<V>(parameters, in, j, Inputs{});
+      for (int j = 0; j < V; ++j) out[j] = lane<V>(parameters, in, j, Inputs{});
+    };
+    constexpr int kChoice = choice_of(OwnParameters{});
+    if constexpr (kChoice >= 0 && !kLong) {
+      // Asked once for all lanes, so that they overlap and share their constants.
+      return parameter<kChoice>(parameters) == 0 ? lanes() : lanes();
     }
+    lanes();
   }
 };
 

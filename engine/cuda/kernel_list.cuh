@@ -49,7 +49,7 @@ inline constexpr bool has_tiled =
 template <class Op, class T, class In, class Out = typename Functor<Op, T>::template Output<In>>
 StoredKernels kernels_of_stored() {
   StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In)};
-  constexpr int V = group_width(sizeof(In));
+  constexpr int V = stored_width(sizeof(In));
   kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V>);
   if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || is_arithmetic<Op>)) {
     kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);

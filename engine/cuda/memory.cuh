@@ -39,17 +39,23 @@ inline constexpr TypeMask hot_outputs<float> = types<float, Half, BFloat16>;
 inline constexpr TypeMask kAllHot =
     types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, Half, BFloat16>;
 
+// One element stored as S.
+template <class T, class S>
+__device__ __forceinline__ T load_as(const char* data) {
+  if constexpr (std::is_same_v<S, bool>) {
+    return convert<T>(*data != 0);
+  } else {
+    return convert<T>(*reinterpret_cast<const S*>(data));
+  }
+}
+
 // One element of any type.
 template <class T>
 __device__ __noinline__ T load_element(const char* data, int type) {
   switch (type) {
-#define ITERLAB_CASE(S, name, text)                         \
-  case type_index(DType::name):                             \
-    if constexpr (std::is_same_v<S, bool>) {                \
-      return convert<T>(*data != 0);                        \
-    } else {                                                \
-      return convert<T>(*reinterpret_cast<const S*>(data)); \
-    }
+#define ITERLAB_CASE(S, name, text) \
+  case type_index(DType::name):     \
+    return load_as<T, S>(data);
     ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
 #undef ITERLAB_CASE
     default:
@@ -185,6 +191,7 @@ struct RawGroup {
   uint32_t word[V * kWords];
 };
 
+// An element among words in registers.
 template <class T, class S>
 __device__ __forceinline__ T convert_bytes(const char* bytes) {
   if constexpr (std::is_same_v<S, bool>) {

@@ -107,10 +107,12 @@ class Run {
   // Outputs other than along the first kept dim.
   int64_t outer_outputs(const ReduceArguments& args) const { return args.outputs / args.kept_size; }
 
+  // However few the outputs: which form it is decides how elements are combined.
   bool fits_short(const ReduceArguments& args) const {
-    return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= kMaxShort &&
-           args.inside.ndim == 1 && args.reduced_strides[0] == args.size && args.kept.ndim > 0 &&
-           args.kept_strides[0] == plan_.reduced * args.size && args.kept_size >= 32;
+    const int64_t most = plan_.reduced % width_ == 0 ? kMaxShort : kMaxShortUneven;
+    const bool follow = args.kept.ndim == 0 || args.kept_strides[0] == plan_.reduced * args.size;
+    return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= most &&
+           args.inside.ndim == 1 && args.reduced_strides[0] == args.size && follow;
   }
 
   void short_inner(ReduceArguments& args) const {
@@ -120,7 +122,7 @@ class Run {
     const int64_t slabs = (args.kept_size + args.columns - 1) / args.columns;
     args.column_divider = Divider(slabs);
     const int64_t bytes = args.columns * plan_.reduced * size_;
-    start(ReduceForm::short_inner, args, slabs * outer_outputs(args),
+    start(ReduceForm::short_inner, args, slabs * outer_outputs(args), kBlockThreads,
           static_cast<int>(bytes + bytes / 32 + size_));
   }
 
@@ -147,7 +149,8 @@ class Run {
     args.chunk_divider = Divider(args.chunks);
     const int64_t units = outer_outputs(args) * args.chunks;
     split(args, outer_outputs(args) * args.column_blocks);
-    start(ReduceForm::outer, args, (units + slots - 1) / slots * args.column_blocks, 0);
+    start(ReduceForm::outer, args, (units + slots - 1) / slots * args.column_blocks, kBlockThreads,
+          0);
   }
 
   void inner(ReduceArguments& args) const {
@@ -165,9 +168,18 @@ class Run {
     args.chunks =
         static_cast<int32_t>(std::max<int64_t>((args.groups + args.chunk - 1) / args.chunk, 1));
     args.chunk_divider = Divider(args.chunks);
-    const int64_t together = kBlockThreads / args.lanes;
+    // Outputs of a warp or less do not meet: their blocks may have any size.
+    int block = kBlockThreads;
+    if (args.lanes < kBlockThreads) {
+      block = 128;
+      while (block > 32 &&
+             args.outputs * args.lanes < int64_t{2} * block * context_.multiprocessors)
+        block /= 2;
+    }
+    const int64_t together = block / args.lanes;
     split(args, args.outputs);
-    start(ReduceForm::inner, args, (args.outputs + together - 1) / together * args.chunks, 0);
+    start(ReduceForm::inner, args, (args.outputs + together - 1) / together * args.chunks, block,
+          0);
   }
 
   void split(ReduceArguments& args, int64_t tickets) const {
@@ -185,11 +197,11 @@ class Run {
                         std::to_string(plan_.reduced) + " elements");
   }
 
-  void start(ReduceForm form, ReduceArguments& args, int64_t blocks, int shared) const {
+  void start(ReduceForm form, ReduceArguments& args, int64_t blocks, int block, int shared) const {
     if (blocks > kMaxIndex) too_large();
     const auto i = static_cast<size_t>(form);
     launch_kernel(*plan_.op, kReduceFormNames[i], kernels_->by_form[i],
-                  {static_cast<uint32_t>(blocks), 1}, kBlockThreads, shared, &args, context_);
+                  {static_cast<uint32_t>(blocks), 1}, block, shared, &args, context_);
   }
 
   const ReducePlan& plan_;

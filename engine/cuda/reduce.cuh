@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, 
     output = args.chunk_divider.divide(blockIdx.x);
     chunk = blockIdx.x - output * args.chunk_divider.divisor;
   } else if (lanes < kBlockThreads) {
-    output = blockIdx.x * (kBlockThreads / lanes) + threadIdx.x / lanes;
+    output = blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
   }
   const bool exists = output < args.outputs;
   OutputPlace place;
@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, 
       collect_groups<R, C, V>(args, args.input + place.input, exists ? begin : 0, end, lane);
   if (lanes < kBlockThreads) {
     fold_lanes<R>(state, lanes);
-    if (exists && lane == 0) R::store(state, args, place.results);
+    if (exists && lane == 0)
+      R::store(state, args, number_for<R, C>(args, args.input + place.input), place.results);
     return;
   }
   fold_block<R>(state);
@@ -52,7 +53,8 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, 
       R::combine(state, load_state<State>(partials + c * static_cast<int64_t>(sizeof(State))));
     fold_block<R>(state);
   }
-  if (threadIdx.x == 0) R::store(state, args, place.results);
+  if (threadIdx.x == 0)
+    R::store(state, args, number_for<R, C>(args, args.input + place.input), place.results);
 }
 
 // Folds the states of V columns over the lanes of a slot, through shared memory. All threads call
@@ -147,13 +149,15 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, 
     if (!mine) return;
   }
   if (!exists || lane != 0) return;
+  double numbers[V];
+  numbers_for<R, C, V>(args, args.input + place.input, valid, numbers);
 #pragma unroll
   for (int j = 0; j < V; ++j) {
     if (j >= first && j < valid) {
       int64_t offsets[kMaxResults];
       for (int i = 0; i < kMaxResults; ++i)
         offsets[i] = place.results[i] + j * args.results[i].strides[0];
-      R::store(states[j], args, offsets);
+      R::store(states[j], args, numbers[j], offsets);
     }
   }
 }
@@ -225,15 +229,15 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, 
   for (int output = static_cast<int>(threadIdx.x); output < outputs; output += kBlockThreads) {
     typename R::Lane_ lane;
     R::start(lane);
+    const double number = number_for<R, C>(args, input + output * args.kept_strides[0]);
     for (int i = 0; i < reduced; ++i) {
       const double nth = R::kCounts ? 1.0 / (i + 1) : 0;
-      R::add(lane, shared[padded(output * reduced + i)], static_cast<uint32_t>(i), nth,
-             args.number);
+      R::add(lane, shared[padded(output * reduced + i)], static_cast<uint32_t>(i), nth, number);
     }
     int64_t offsets[kMaxResults];
     for (int i = 0; i < kMaxResults; ++i)
       offsets[i] = place.results[i] + output * args.results[i].strides[0];
-    R::store(R::state_of(lane, 0, reduced), args, offsets);
+    R::store(R::state_of(lane, 0, reduced), args, number, offsets);
   }
 }
 

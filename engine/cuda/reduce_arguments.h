@@ -11,25 +11,26 @@ namespace iterlab::cuda {
 // (and of the reduced dims they are spread over): not of the number of outputs, the device, or
 // which block comes first. What fixes it:
 //   inner  groups of V elements go to P lanes in turn, P from the number of groups (inner_lanes);
-//          with more than kChunkGroups of them, chunks of them are reduced so, and their states
+//          with more than kBlockGroups of them, chunks of them are reduced so, and their states
 //          again
 //   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
 //   short  an output's elements, one after the other
 // Lanes are folded in halves. It is another tree than the CPU's, so bits differ between the two.
 
-// Groups that one block of 256 threads reduces: 64 KiB of float. More than kMaxChunks would make
-// the last block's share long.
-inline constexpr int64_t kChunkGroups = 2048;
-inline constexpr int64_t kMaxChunks = 1024;
+// Groups that one block of 256 threads reduces: 64 KiB of float. More are cut into chunks, at most
+// as many as there are blocks on an H200 at once, so that all of them work until the end.
+inline constexpr int64_t kBlockGroups = 2048, kChunkGroups = 1024;
+inline constexpr int64_t kMaxChunks = 384;
 constexpr int64_t chunk_groups(int64_t groups) {
-  int64_t chunk = kChunkGroups;
-  while ((groups + chunk - 1) / chunk > kMaxChunks) chunk *= 2;
-  return chunk;
+  if (groups <= kBlockGroups) return kBlockGroups;
+  const int64_t share = (groups + kMaxChunks - 1) / kMaxChunks;
+  const int64_t whole = (share + kBlockThreads - 1) / kBlockThreads * kBlockThreads;
+  return whole < kChunkGroups ? kChunkGroups : whole;
 }
-// Lanes for one output. A warp takes up to 16 groups a lane: below that, a block would spend more
+// Lanes for one output. A warp takes up to 32 groups a lane: below that, a block would spend more
 // on its barriers than on its loads.
 constexpr int inner_lanes(int64_t groups) {
-  if (groups > 512) return kBlockThreads;
+  if (groups > 1024) return kBlockThreads;
   int lanes = 1;
   while (lanes < 32 && lanes * 2 <= groups) lanes *= 2;
   return lanes;
@@ -37,20 +38,22 @@ constexpr int inner_lanes(int64_t groups) {
 
 inline constexpr int64_t kChunkRows = 1024;
 constexpr int64_t chunk_rows(int64_t rows) {
-  int64_t chunk = kChunkRows;
-  while ((rows + chunk - 1) / chunk > kMaxChunks) chunk *= 2;
-  return chunk;
+  const int64_t share = (rows + kMaxChunks - 1) / kMaxChunks;
+  return share < kChunkRows ? kChunkRows : share;
 }
-// Each lane has 32 rows or more.
+// Each lane has 32 rows or more. So many rows are rarely of many columns: a block takes a few of
+// them.
+inline constexpr int64_t kLongColumn = 1 << 20;
 constexpr int outer_lanes(int64_t rows) {
+  if (rows >= kLongColumn) return kBlockThreads;
   int lanes = 1;
   while (lanes < 32 && lanes * 64 <= rows) lanes *= 2;
   return lanes;
 }
 
 // short: outputs with at most so many contiguous elements are taken by one thread each, from shared
-// memory.
-inline constexpr int64_t kMaxShort = 32;
+// memory; more of them where rows are not whole groups.
+inline constexpr int64_t kMaxShort = 32, kMaxShortUneven = 128;
 // Elements of a block: 32 KiB, so that 6 blocks share an SM.
 constexpr int short_elements(int size) { return 32768 / (size < 4 ? 4 : size); }
 

@@ -163,8 +163,10 @@ struct TileRun {
       const Word* const from =
           tiles[k + 1] + place.i1 * Shape::kPitch + place.i0 / V * Shape::kWords;
 #pragma unroll
-      for (int w = 0; w < Shape::kWords; ++w)
-        std::memcpy(packed.bytes() + w * sizeof(Word), from + w, sizeof(Word));
+      for (int w = 0; w < Shape::kWords; ++w) {
+        const Word word = from[w];
+        std::memcpy(packed.bytes() + w * sizeof(Word), &word, sizeof(Word));
+      }
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = packed.template lane<T>(j);
     }
@@ -190,14 +192,14 @@ struct TileRun {
   // than In are in shared memory as T, in kernels where In is T.
 
   __device__ __forceinline__ T read(int i, const char* from) const {
-    if (args.operands[i].type == type_index(dtype_of<In>)) return convert_bytes<T, In>(from);
+    if (args.operands[i].type == type_index(dtype_of<In>)) return load_as<T, In>(from);
     return load_element<T>(from, args.operands[i].type);
   }
   __device__ __forceinline__ T element(int i, int i0, int i1) const {
     const NestedOperand& operand = args.operands[i];
     if (operand.access == Access::value) return *reinterpret_cast<const T*>(operand.value.bytes);
     if (!across(i)) return read(i, data(i, i0, i1));
-    return convert_bytes<T, In>(shared_element(i, i0, i1));
+    return load_as<T, In>(shared_element(i, i0, i1));
   }
   __device__ __forceinline__ char* shared_element(int i, int i0, int i1) const {
     constexpr int kRowBytes = Shape::kPitch * static_cast<int>(sizeof(Word));
@@ -212,8 +214,8 @@ struct TileRun {
       for (int e = static_cast<int>(threadIdx.x); e < kElements; e += kBlockThreads) {
         const int i0 = e / Shape::kEdge1, i1 = e % Shape::kEdge1;
         if (i0 >= rest0 || i1 >= rest1) continue;
-        const In x = convert<In>(read(i, data(i, i0, i1)));
-        std::memcpy(shared_element(i, i0, i1), &x, sizeof(In));
+        // Not by memcpy: ptxas 13.0 stores the low byte of a half as the half's integer part.
+        *reinterpret_cast<In*>(shared_element(i, i0, i1)) = convert<In>(read(i, data(i, i0, i1)));
       }
     }
     __syncthreads();
