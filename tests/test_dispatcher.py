@@ -88,7 +88,7 @@ def test_tags(entry: OpEntry, overload: torch._ops.OpOverload) -> None:
 def test_out_variant_is_found_for_the_functional_one(entry: OpEntry) -> None:
     out_variant = pytest.importorskip("torch._library._out_variant")
     packet = function(entry)
-    if torch.Tag.out not in packet.out.tags:
+    if getattr(torch.Tag, "out", None) not in packet.out.tags:
         pytest.skip("Note [Tag::out]")
     assert out_variant.to_out_variant(packet.default) is packet.out
 

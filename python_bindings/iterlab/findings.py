@@ -13,7 +13,7 @@ from iterlab.trace import Node, Trace
 from iterlab.units import bytes_text, shape_text, time_text
 
 # A finding below this part of the run is not worth a look.
-_LEAST_SHARE = 0.002
+_LEAST_SHARE = 0.0001
 # A reduction that reaches less than this part of the memory rate is slow.
 _SLOW_SHARE = 0.25
 # Launching takes a device about this long; only longer gaps are the host's.
