@@ -48,7 +48,7 @@ test-all: lint build ## the same with the slow tests
 .PHONY: test-cuda
 test-cuda: ## on a GPU machine: build for the torch that CUDA_PYTHON has, then test; downloads nothing
 	tools/build_cuda.sh $(CUDA_PYTHON) build/cuda-test
-	PYTHONPATH=build/cuda-test/python $(CUDA_PYTHON) -m pytest --device cuda $(ARGS)
+	PYTHONPATH=build/cuda-test/python $(CUDA_PYTHON) -m pytest -n $(WORKERS) --device cuda $(ARGS)
 
 .PHONY: cuda-check
 cuda-check: ## compile the CUDA side and import it; needs nvcc, no GPU

@@ -142,9 +142,66 @@ void strides_from_order(const DimsOf<Int>& shape, const Dims& permutation, DimsO
   }
 }
 
+// Strides of a memory format. Sizes are as in torch: channels_last is of 4-D shapes,
+// channels_last_3d of 5-D ones.
+template <class Int>
+void strides_of_format(MemoryFormat format, const OpInfo& op, const DimsOf<Int>& shape,
+                       DimsOf<Int>& strides) {
+  if (format == MemoryFormat::Contiguous) return contiguous_strides<Int>(shape, strides);
+  const Dims order = format == MemoryFormat::ChannelsLast ? Dims{1, 3, 2, 0} : Dims{1, 4, 3, 2, 0};
+  if (static_cast<int>(shape.size()) != order.size()) {
+    throw PlanError(PlanError::Kind::Runtime, op,
+                    "expected a tensor with " + std::to_string(order.size()) +
+                        " dims for this memory format, got one with " +
+                        std::to_string(shape.size()));
+  }
+  strides.resize(shape.size());
+  Int stride(1);
+  for (int64_t d : order) {
+    strides[static_cast<int>(d)] = stride;
+    stride = stride * shape[static_cast<int>(d)];
+  }
+}
+
+// Note [Preserved strides]
+// What torch's `empty_like` and `to` do: a dense tensor's strides are taken as they are, those of
+// size-1 dims too; another one's order of dims is kept.
+template <class Int>
+bool preserve_layout(const BasicOperands<Int>& operands, const OpInfo& op,
+                     BasicShapePlan<Int>& plan) {
+  const auto& input = operands.input(0);
+  if (!same_sizes(input.sizes, plan.shape)) return false;
+  const bool empty = std::any_of(input.sizes.begin(), input.sizes.end(), [](const Int& size) {
+    return SizeQuery<Int>::equal(size, Int(0));
+  });
+  const auto dense = [&](std::span<const Int> strides) {
+    return empty || is_contiguous(input.sizes, strides) || is_dense(input.sizes, strides);
+  };
+  if (operands.memory_format != MemoryFormat::Preserve) {
+    strides_of_format<Int>(operands.memory_format, op, plan.shape, plan.output_strides);
+  } else if (dense(input.strides)) {
+    plan.output_strides.resize(plan.shape.size());
+    std::copy(input.strides.begin(), input.strides.end(), plan.output_strides.begin());
+  } else {
+    return false;
+  }
+  const std::span<const Int> strides(plan.output_strides.data(), input.strides.size());
+  plan.same_layout =
+      operands.num_inputs == 1 && same_sizes(input.strides, plan.output_strides) && dense(strides);
+  if (plan.same_layout) return true;
+  BasicOperands<Int> planned = operands;
+  planned.output(0).sizes = input.sizes;
+  planned.output(0).strides = strides;
+  order_dims(planned, (1u << operands.size()) - 1, plan.shape, plan.permutation);
+  return true;
+}
+
 // Chooses dim order and output strides, and finds out whether all operands share one dense layout.
 template <class Int>
-void plan_layout(const BasicOperands<Int>& operands, BasicShapePlan<Int>& plan) {
+void plan_layout(const BasicOperands<Int>& operands, const OpInfo& op, BasicShapePlan<Int>& plan) {
+  if (op.preserves_strides && operands.output(0).output_kind == OutputKind::Allocated &&
+      preserve_layout(operands, op, plan))
+    return;
   uint32_t ordering = 0;  // operands that exist and keep their shape
   bool same_shape = true;
   for (int i = 0; i < operands.size(); ++i) {
@@ -154,14 +211,6 @@ void plan_layout(const BasicOperands<Int>& operands, BasicShapePlan<Int>& plan) 
       continue;
     ordering |= 1u << i;
     same_shape = same_shape && same_sizes(operands[i].sizes, plan.shape);
-  }
-  const auto& first = operands.input(0);
-  if (plan.op->preserves_strides && ordering == 1u << operands.num_outputs &&
-      is_dense(first.sizes, first.strides)) {  // as torch.empty_like(preserve_format)
-    plan.same_layout = true;
-    plan.output_strides.resize(plan.shape.size());
-    std::copy(first.strides.begin(), first.strides.end(), plan.output_strides.begin());
-    return;
   }
   if (same_shape) {
     bool contiguous = true, channels_last = true, equal_and_dense = true;

@@ -148,16 +148,13 @@ void classify(Plan& plan) {
 }
 
 void choose_path(Plan& plan) {
-  const auto bit = [](Path path) {
-    return static_cast<uint8_t>(1u << static_cast<unsigned>(path));
-  };
   const int ndim = plan.loop_shape.size();
   const int transposed = first_of_class(plan, LayoutClass::transposed);
   const int strided = first_of_class(plan, LayoutClass::strided);
   const bool flat = ndim <= 1 && strided < 0;
-  plan.legal_paths = static_cast<uint8_t>(bit(Path::strided) | bit(Path::generic));
-  if (flat) plan.legal_paths |= bit(Path::vectorized);
-  if (ndim > 1) plan.legal_paths |= bit(Path::tiled);
+  plan.legal_paths = static_cast<uint8_t>(path_bit(Path::strided) | path_bit(Path::generic));
+  if (flat) plan.legal_paths |= path_bit(Path::vectorized);
+  if (ndim > 1) plan.legal_paths |= path_bit(Path::tiled);
   if (plan.numel == 0) {
     set_path(plan, Path::vectorized, PathReason::Empty, -1);
     plan.legal_paths = 0xf;
@@ -175,7 +172,7 @@ void choose_path(Plan& plan) {
     set_path(plan, Path::strided, PathReason::NestedDims, first_not_flat(plan));
   }
   if (forced && *forced != plan.path && plan.numel != 0) {
-    if ((plan.legal_paths & bit(*forced)) == 0) {
+    if ((plan.legal_paths & path_bit(*forced)) == 0) {
       const auto name = [](Path path) {
         return std::string(kPathNames[static_cast<size_t>(path)]);
       };

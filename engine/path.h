@@ -33,6 +33,14 @@ inline constexpr int64_t kLargestTileBytes = 16384;
 // ordinary store first reads the line that it overwrites.
 inline constexpr int64_t kStreamFromBytes = int64_t{32} << 20;
 
+// Note [Plain operands]
+inline constexpr int64_t kPlainBelow = kStreamFromBytes / 16;  // elements, of any width
+
+// The bit of a path in Plan::legal_paths.
+constexpr uint8_t path_bit(Path path) {
+  return static_cast<uint8_t>(1u << static_cast<unsigned>(path));
+}
+
 // Inner dims shorter than this many elements are packed, several rows to a tile: below it, the call
 // of a kernel for each row costs more than the copy.
 inline constexpr int64_t kPackBelow = 64;

@@ -1,9 +1,10 @@
-// make_reduce_plan: shapes and dtypes, then the order of dims and the form.
+// make_reduce_plan: shapes, then the order of dims and the form.
 #include "engine/reduce_plan.h"
 
 #include "engine/overlap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace iterlab {
@@ -14,24 +15,32 @@ namespace {
 constexpr int64_t kShortInner = 32;
 
 struct LoopDim {
-  int64_t size, input_stride, output_stride;
+  int64_t size, input_stride;
+  std::array<int64_t, kMaxResults> output_strides;
 };
 
 // Sorts dims by input stride, fastest first, and merges those that are walked as one. Broadcast
-// dims come last.
-void order_and_coalesce(std::array<LoopDim, kMaxDims>& dims, int& count) {
+// dims come last. `keep_order`: positions count, so that dims stay as they are.
+void order_and_coalesce(std::array<LoopDim, kMaxDims>& dims, int& count, bool keep_order) {
   const auto first = dims.begin();
   const auto key = [](const LoopDim& dim) {
     return std::pair(dim.input_stride == 0, std::abs(dim.input_stride));
   };
-  std::stable_sort(first, first + count,
-                   [&](const LoopDim& a, const LoopDim& b) { return key(a) < key(b); });
+  if (!keep_order) {
+    std::stable_sort(first, first + count,
+                     [&](const LoopDim& a, const LoopDim& b) { return key(a) < key(b); });
+  }
+  const auto follows = [](const LoopDim& inner, const LoopDim& outer) {
+    bool both = inner.size * inner.input_stride == outer.input_stride;
+    for (size_t i = 0; i < kMaxResults; ++i)
+      both = both && inner.size * inner.output_strides[i] == outer.output_strides[i];
+    return both;
+  };
   int last = 0;
   for (int d = 1; d < count; ++d) {
     LoopDim& inner = dims[static_cast<size_t>(last)];
     const LoopDim& outer = dims[static_cast<size_t>(d)];
-    if (inner.size * inner.input_stride == outer.input_stride &&
-        inner.size * inner.output_stride == outer.output_stride) {
+    if (follows(inner, outer)) {
       inner.size *= outer.size;
     } else {
       dims[static_cast<size_t>(++last)] = outer;
@@ -40,17 +49,29 @@ void order_and_coalesce(std::array<LoopDim, kMaxDims>& dims, int& count) {
   count = std::min(count, last + 1);
 }
 
+// Byte strides of the outputs along dim `o` of the output shape.
+std::array<int64_t, kMaxResults> output_strides(const Operands& operands, const ReducePlan& plan,
+                                                int o) {
+  std::array<int64_t, kMaxResults> strides{};
+  for (int i = 0; i < operands.num_outputs; ++i) {
+    const auto k = static_cast<size_t>(i);
+    const bool own = operands.output(i).output_kind == OutputKind::Given &&
+                     (plan.resized_outputs >> i & 1u) == 0;
+    strides[k] =
+        (own ? operands.output(i).strides[static_cast<size_t>(o)] : plan.output_strides[o]) *
+        element_size(plan.output_dtypes[k]);
+  }
+  return strides;
+}
+
 void plan_dims(const Operands& operands, ReducePlan& plan) {
   const int ndim = plan.shape.size();
   const Operand& input = operands.input(0);
-  const bool own_strides =
-      operands.output(0).output_kind == OutputKind::Given && !plan.resized_output;
   const bool keepdim = plan.output_shape.size() == ndim;
   std::array<LoopDim, kMaxDims> kept, reduced;
-  int num_kept = 0, num_reduced = 0, output_dim = 0;
+  int num_kept = 0, num_reduced = 0, output_dim = plan.output_shape.size();
   plan.outputs = plan.reduced = 1;
   // Dims are visited from the last, so that equal strides keep the later dim faster.
-  if (!keepdim) output_dim = plan.output_shape.size();
   for (int d = ndim - 1; d >= 0; --d) {
     const bool is_reduced = plan.reduced_dims[static_cast<size_t>(d)];
     if (!keepdim && !is_reduced) --output_dim;
@@ -59,22 +80,20 @@ void plan_dims(const Operands& operands, ReducePlan& plan) {
     if (size == 1) continue;
     const int64_t input_stride = input.strides[static_cast<size_t>(d)] * element_size(input.dtype);
     if (is_reduced) {
-      reduced[static_cast<size_t>(num_reduced++)] = {size, input_stride, 0};
+      reduced[static_cast<size_t>(num_reduced++)] = {size, input_stride, {}};
     } else {
-      const int o = keepdim ? d : output_dim;
-      const int64_t stride =
-          own_strides ? operands.output(0).strides[static_cast<size_t>(o)] : plan.output_strides[o];
-      kept[static_cast<size_t>(num_kept++)] = {size, input_stride,
-                                               stride * element_size(plan.output_dtype)};
+      kept[static_cast<size_t>(num_kept++)] = {
+          size, input_stride, output_strides(operands, plan, keepdim ? d : output_dim)};
     }
   }
-  order_and_coalesce(kept, num_kept);
-  order_and_coalesce(reduced, num_reduced);
+  order_and_coalesce(kept, num_kept, false);
+  order_and_coalesce(reduced, num_reduced, plan.op->reduction.ordered);
   for (int d = 0; d < num_kept; ++d) {
     const LoopDim& dim = kept[static_cast<size_t>(d)];
     plan.kept_shape.push_back(dim.size);
     plan.kept_input_strides.push_back(dim.input_stride);
-    plan.kept_output_strides.push_back(dim.output_stride);
+    for (size_t i = 0; i < kMaxResults; ++i)
+      plan.kept_output_strides[i].push_back(dim.output_strides[i]);
   }
   for (int d = 0; d < num_reduced; ++d) {
     plan.reduced_shape.push_back(reduced[static_cast<size_t>(d)].size);
@@ -97,15 +116,14 @@ void choose_form(ReducePlan& plan) {
   } else {
     plan.form = ReduceForm::inner;
   }
-  plan.strip = std::min(columns, kStripBytes / element_size(plan.accumulate_dtype));
   plan.split = plan.reduced > kLeaf;
   const Dims& fastest =
       plan.form == ReduceForm::outer ? plan.kept_input_strides : plan.reduced_strides;
-  plan.staged = plan.form == ReduceForm::short_inner || plan.input_dtype != plan.accumulate_dtype ||
-                plan.element_dtype != plan.accumulate_dtype || fastest.empty() ||
-                fastest[0] != element;
-  plan.bytes =
-      plan.outputs * element_size(plan.output_dtype) + plan.outputs * plan.reduced * element;
+  plan.staged = plan.form == ReduceForm::short_inner || plan.input_dtype != plan.loaded_dtype ||
+                plan.element_dtype != plan.loaded_dtype || fastest.empty() || fastest[0] != element;
+  plan.bytes = plan.outputs * plan.reduced * element;
+  for (int i = 0; i < plan.op->num_outputs; ++i)
+    plan.bytes += plan.outputs * element_size(plan.output_dtypes[static_cast<size_t>(i)]);
 }
 
 }  // namespace
@@ -137,23 +155,42 @@ DimSet reduced_dims(std::optional<std::span<const int64_t>> dims, int ndim, cons
   return chosen & all;
 }
 
-void make_reduce_plan(const Operands& operands, const DimSet& dims, bool keepdim, const OpInfo& op,
+bool needs_elements(const OpInfo& op, double number) {
+  const OfNothing of_nothing = op.reduction.of_nothing;
+  return of_nothing == OfNothing::Error || of_nothing == OfNothing::IndexError ||
+         (of_nothing == OfNothing::ErrorByOrder && number < 0) ||
+         (of_nothing == OfNothing::ErrorByOrder && std::isinf(number));
+}
+
+void refuse_nothing(const OpInfo& op, bool dims_given, int dim) {
+  const OfNothing of_nothing = op.reduction.of_nothing;
+  const bool index =
+      of_nothing == OfNothing::IndexError || (of_nothing == OfNothing::Error && dims_given);
+  throw PlanError(index ? PlanError::Kind::Index : PlanError::Kind::Runtime, op,
+                  "expected reduction dim " + std::to_string(dim) +
+                      " to have non-zero size: there is no value for no elements");
+}
+
+void make_reduce_plan(const Operands& operands, const ReduceRequest& request, const OpInfo& op,
                       ReducePlan& plan) {
   const Operand& input = operands.input(0);
-  if (type_index(input.dtype) < 0) {
-    throw PlanError(PlanError::Kind::NotImplemented, op,
-                    "expected a dense dtype, got a quantized or bits dtype");
+  make_reduce_shape_plan(operands, request, op, plan);
+  plan.number = request.number;
+  for (int i = 0; i < operands.num_outputs; ++i) {
+    const auto k = static_cast<size_t>(i);
+    const bool given = operands.output(i).output_kind == OutputKind::Given;
+    plan.output_dtypes[k] = given ? operands.output(i).dtype : plan.result_dtypes[k];
   }
-  make_reduce_shape_plan(operands, dims, keepdim, op, plan);
-  const Operand& output = operands.output(0);
-  plan.output_dtype = output.output_kind == OutputKind::Given ? output.dtype : plan.result_dtype;
   check_overlap(operands, op);
-  if (output.output_kind == OutputKind::Given && output.data != nullptr && plan.reduced > 1 &&
-      overlap(output, input) == Overlap::Full) {
-    throw PlanError(PlanError::Kind::Runtime, op,
-                    "expected an output apart from the input, got the input itself");
-  }
   plan_dims(operands, plan);
+  for (int i = 0; i < operands.num_outputs; ++i) {
+    const Operand& output = operands.output(i);
+    if (output.output_kind == OutputKind::Given && output.data != nullptr && plan.reduced > 1 &&
+        overlap(output, input) == Overlap::Full) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      "expected an output apart from the input, got the input itself");
+    }
+  }
   choose_form(plan);
 }
 

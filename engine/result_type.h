@@ -65,22 +65,55 @@ void check_bool_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
   }
 }
 
+// What the definition expects of its operands, where these are not so; null where they are.
+template <class Int>
+const char* refused(const BasicOperands<Int>& operands, const OpInfo& op) {
+  if (op.refuses == nullptr) return nullptr;
+  std::array<InputFacts, kMaxOperands> facts;
+  for (int i = 0; i < operands.num_inputs; ++i)
+    facts[static_cast<size_t>(i)] = {operands.input(i).dtype, operands.input(i).category()};
+  return op.refuses(facts.data());
+}
+
+template <class Int>
+void check_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
+  const char* const expected = refused(operands, op);
+  if (expected == nullptr) return;
+  std::string got;
+  for (int i = 0; i < operands.num_inputs; ++i)
+    got += (i == 0 ? "" : ", ") + dtype_text(operands.input(i).dtype);
+  throw PlanError(PlanError::Kind::Runtime, op,
+                  std::string("expected ") + expected + ", got dtypes " + got);
+}
+
+// What follows from the common dtype.
+template <class Int>
+void set_dtypes(DType common, const OpInfo& op, BasicShapePlan<Int>& plan) {
+  const bool to_bool =
+      op.promotion == Promotion::AlwaysBool || op.promotion == Promotion::FloatToBool;
+  const bool complex_to_real = op.promotion == Promotion::ComplexToReal ||
+                               op.promotion == Promotion::IntToFloatComplexToReal;
+  plan.common_dtype = common;
+  plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
+  plan.result_dtype = to_bool ? DType::Bool : complex_to_real ? real_of(common) : common;
+}
+
 template <class Int>
 void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShapePlan<Int>& plan) {
   check_bool_inputs(operands, op);
+  check_inputs(operands, op);
   DType common = common_dtype(operands, op, plan.promoted_by);
-  if (op.promotion == Promotion::IntToFloat && is_integral(common, true))
+  const bool int_to_float = op.promotion == Promotion::IntToFloat ||
+                            op.promotion == Promotion::FloatToBool ||
+                            op.promotion == Promotion::IntToFloatComplexToReal;
+  if (int_to_float && !operands.rounds && is_integral(common, true))
     common = operands.default_dtype;
   if (op.promotion == Promotion::ToArgument) common = operands.dtype_argument;
-  if (!op.dtypes.contains(common)) {
+  if (!(operands.rounds ? op.rounded_dtypes : op.dtypes).contains(common)) {
     throw PlanError(PlanError::Kind::NotImplemented, op,
                     "expected a dtype that it computes in, got " + dtype_text(common));
   }
-  plan.common_dtype = common;
-  plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
-  plan.result_dtype = op.promotion == Promotion::AlwaysBool      ? DType::Bool
-                      : op.promotion == Promotion::ComplexToReal ? real_of(common)
-                                                                 : common;
+  set_dtypes(common, op, plan);
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated) continue;

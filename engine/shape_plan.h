@@ -36,7 +36,7 @@ void make_shape_plan(const BasicOperands<Int>& operands, const OpInfo& op,
   broadcast_inputs(operands, op, plan.shape);
   plan_dtypes(operands, op, plan);
   inspect_outputs(operands, op, plan);
-  plan_layout(operands, plan);
+  plan_layout(operands, op, plan);
 }
 
 }  // namespace iterlab

@@ -1,10 +1,10 @@
-// The Python door to the planner: operators, plans and paths as Python data. Needs no tensor and no
-// libtorch.
+// The Python door to the planner: operators, plans and paths as Python data, made without tensors.
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
 #include "engine/reduce_plan.h"
 #include "iterlab/error.h"
+#include "python_bindings/fast_call.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -58,8 +58,10 @@ struct OperandSpec {
 
 // The operands of a call. In place, the first input is the output too.
 Operands describe(const std::vector<OperandSpec>& inputs, const std::optional<OperandSpec>& out,
-                  bool inplace, const std::string& dtype, const std::string& default_dtype) {
+                  bool inplace, const std::string& dtype, const std::string& default_dtype,
+                  bool rounds) {
   Operands operands;
+  operands.rounds = rounds;
   operands.num_outputs = 1;
   operands.num_inputs = static_cast<int>(inputs.size());
   operands.dtype_argument = dtype_from_name(dtype);
@@ -124,8 +126,8 @@ py::dict reduce_plan_facts(const ReducePlan& plan) {
                   py::arg("input_dtype") = dtype_name(plan.input_dtype),
                   py::arg("element_dtype") = dtype_name(plan.element_dtype),
                   py::arg("accumulate_dtype") = dtype_name(plan.accumulate_dtype),
-                  py::arg("result_dtype") = dtype_name(plan.result_dtype),
-                  py::arg("resizes_output") = plan.resized_output,
+                  py::arg("result_dtype") = dtype_name(plan.result_dtypes[0]),
+                  py::arg("resizes_output") = plan.resized_outputs != 0,
                   py::arg("outputs") = plan.outputs, py::arg("reduced") = plan.reduced,
                   py::arg("kept_shape") = as_tuple(plan.kept_shape),
                   py::arg("kept_strides") = as_tuple(plan.kept_input_strides),
@@ -145,10 +147,15 @@ std::vector<std::string> dtype_names(DTypeSet set) {
   return names;
 }
 
-constexpr std::array kPromotionNames{"default", "int_to_float", "always_bool", "complex_to_real",
-                                     "to_argument"};
-constexpr std::array kParameterNames{"scalar", "alpha", "float",  "optional_float",
-                                     "int",    "bool",  "choice", "dtype"};
+constexpr std::array kPromotionNames{"default",
+                                     "int_to_float",
+                                     "float_to_bool",
+                                     "always_bool",
+                                     "complex_to_real",
+                                     "to_argument",
+                                     "int_to_float_complex_to_real"};
+constexpr std::array kParameterNames{"scalar", "alpha",  "float", "optional_float", "int",
+                                     "bool",   "choice", "dtype", "memory_format"};
 
 py::dict op_facts(const OpInfo& op) {
   py::list parameters;
@@ -173,6 +180,10 @@ py::dict op_facts(const OpInfo& op) {
       py::arg("inputs") =
           std::vector<std::string>(op.inputs.begin(), op.inputs.begin() + op.num_inputs),
       py::arg("promoted_inputs") = op.promoted_inputs, py::arg("bool_inputs") = op.bool_inputs,
+      py::arg("number_inputs") = op.number_inputs,
+      py::arg("rounding") = op.rounding_parameter < 0
+                                ? nullptr
+                                : op.parameters[static_cast<size_t>(op.rounding_parameter)].name,
       py::arg("parameters") = parameters,
       py::arg("promotion") = kPromotionNames[static_cast<size_t>(op.promotion)],
       py::arg("dtypes") = dtype_names(op.dtypes), py::arg("variants") = variants);
@@ -213,7 +224,7 @@ void raise(const PlanError& error) {
 }  // namespace
 
 PYBIND11_MODULE(_C, module) {
-  module.doc() = "The planner of iterlab, without tensors.";
+  module.doc() = "The planner of iterlab, and its operators as functions.";
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
@@ -236,18 +247,18 @@ PYBIND11_MODULE(_C, module) {
       "make_plan",
       [](const std::string& op, const std::vector<OperandSpec>& inputs,
          const std::optional<OperandSpec>& out, bool inplace, const std::string& dtype,
-         const std::string& default_dtype) {
+         const std::string& default_dtype, bool rounds) {
         const OpInfo& info = op_named(op, OpKind::Elementwise);
         if (static_cast<int>(inputs.size()) != info.num_inputs) {
           throw py::type_error("iterlab::" + op + ": expected " + std::to_string(info.num_inputs) +
                                " operands, got " + std::to_string(inputs.size()));
         }
         Plan plan;
-        make_plan(describe(inputs, out, inplace, dtype, default_dtype), info, plan);
+        make_plan(describe(inputs, out, inplace, dtype, default_dtype, rounds), info, plan);
         return plan_facts(plan);
       },
       py::arg("op"), py::arg("inputs"), py::arg("out") = py::none(), py::arg("inplace") = false,
-      py::arg("dtype") = "", py::arg("default_dtype") = "float32",
+      py::arg("dtype") = "", py::arg("default_dtype") = "float32", py::arg("rounds") = false,
       "Plans an elementwise call; returns its facts.");
   module.def(
       "make_reduce_plan",
@@ -258,9 +269,19 @@ PYBIND11_MODULE(_C, module) {
         std::optional<std::span<const int64_t>> span;
         if (dims) span = *dims;
         ReducePlan plan;
-        make_reduce_plan(describe({input}, out, false, dtype, "float32"),
-                         reduced_dims(span, static_cast<int>(input.sizes.size()), info), keepdim,
-                         info, plan);
+        Operands operands = describe({}, out, false, dtype, "float32", false);
+        operands.num_outputs = info.num_outputs;
+        operands.num_inputs = 1;
+        operands.input(0) = input.view(OutputKind::Allocated);
+        if (info.num_outputs > 1) {
+          for (int i = out ? 1 : 0; i < info.num_outputs; ++i) operands.output(i) = Operand{};
+        }
+        ReduceRequest request;
+        request.dims = reduced_dims(span, static_cast<int>(input.sizes.size()), info);
+        request.dims_given = dims && !dims->empty();
+        request.keepdim = keepdim;
+        request.number = 1;
+        make_reduce_plan(operands, request, info, plan);
         return reduce_plan_facts(plan);
       },
       py::arg("op"), py::arg("input"), py::arg("dims") = py::none(), py::arg("keepdim") = false,
@@ -276,6 +297,7 @@ PYBIND11_MODULE(_C, module) {
   module.def(
       "force_path", &force, py::arg("path"),
       "Makes plans of this thread take a path (None: their own); returns the path forced before.");
+  bind_fast_calls(module);
   module.def("cpu_capability", &cpu_capability,
              "The instruction set that CPU kernels run with: default, avx2 or avx512.");
 }

@@ -1,9 +1,8 @@
 // Reverse and forward mode of every operator, in the shape of torch's generated VariableType code.
 #include "src/autograd.h"
 
-#include "engine/reduce_plan.h"
-
 #include <ATen/ops/real.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -36,11 +35,24 @@ struct InputMetadata {
   }
 };
 
+// Note [No copies of tensors]
+// A copy of a tensor that Python holds takes the GIL (since torch 2.13), about as long as a small
+// call. isFwGradDefined and the like take std::optional, which is a copy.
 bool any_tangent(const Arguments& arguments) {
   for (int i = 0; i < arguments.num_tensors; ++i) {
-    if (ag::isFwGradDefined(*arguments.tensors[i])) return true;
+    if (arguments.tensors[i]->_fw_grad(/*level=*/0).defined()) return true;
   }
   return false;
+}
+
+// Operand i as formulas get it. A number is a plain 0-d tensor there: what is weak in promotion
+// reaches code in Python as a float, which operators do not take in the place of every tensor.
+Tensor operand(const Arguments& arguments, int i) {
+  const std::optional<at::Scalar> number = arguments.number(i);
+  if (!number) return *arguments.tensors[i];
+  const at::ScalarType dtype =
+      number->isFloatingPoint() ? at::kDouble : arguments.tensors[i]->scalar_type();
+  return at::scalar_tensor(*number, dtype);
 }
 
 bool requires_grad(const Tensor& tensor) { return ag::compute_requires_grad(tensor); }
@@ -116,7 +128,7 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
     node_->inputs[k] =
         in_place && i == 0
             ? ag::SavedVariable(original_.defined() ? original_ : input.clone(), false)
-            : ag::SavedVariable(input, false);
+            : ag::SavedVariable(operand(arguments, i), false);
   }
 }
 
@@ -157,8 +169,8 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
   Saved saved;
   record_parameters(saved.parameters);
   for (int i = 0; i < arguments_.num_tensors; ++i) {
-    const Tensor& input =
-        in_place_ && i == 0 && original_.defined() ? original_ : *arguments_.tensors[i];
+    const Tensor input =
+        in_place_ && i == 0 && original_.defined() ? original_ : operand(arguments_, i);
     saved.inputs[static_cast<size_t>(i)] = details::toNonOptPrimal(input);
   }
   saved.result = details::toNonOptPrimal(result);
@@ -167,12 +179,15 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
     const GradFormula formula = derivative_->inputs[static_cast<size_t>(i)];
     const Tensor input_tangent = details::toNonOptFwGrad(*arguments_.tensors[i]);
     if (formula == nullptr || !input_tangent.defined()) continue;
-    const Tensor part = formula(input_tangent.conj(), saved).conj();
+    const bool symmetric = (derivative_->symmetric_inputs >> i & 1u) != 0;
+    const Tensor part =
+        symmetric ? formula(input_tangent, saved) : formula(input_tangent.conj(), saved).conj();
     tangent = tangent.defined() ? tangent + part : part;
   }
   if (!tangent.defined()) return;
   if (!tangent.sym_sizes().equals(result.sym_sizes()))
     tangent = tangent.expand_symint(result.sym_sizes());
+  if (tangent.is_complex() && !result.is_complex()) tangent = at::real(tangent);
   if (tangent.scalar_type() != result.scalar_type()) tangent = tangent.to(result.scalar_type());
   // An existing tangent is written, not replaced: views of the tensor share it.
   const Tensor before = details::toNonOptFwGrad(result);
@@ -180,77 +195,11 @@ void ElementwiseGrad::set_tangent(const Tensor& result) {
   result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/in_place_);
 }
 
-struct ReductionGrad::Node : ag::Node {
-  const OpInfo* op = nullptr;
-  const ReductionDerivative* derivative = nullptr;
-  InputMetadata metadata;
-  ag::SavedVariable input, result;
-  std::vector<int64_t> dims;
-  bool keepdim = false;
-
-  std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
-
-  void release_variables() override {
-    input.reset_data();
-    result.reset_data();
-  }
-
-  SavedReduction facts() const { return {{}, {}, metadata.sizes, dims, keepdim}; }
-
-  ag::variable_list apply(ag::variable_list&& grads) override {
-    ag::variable_list out(1);
-    if (!grads[0].defined() || !task_should_compute_output(0)) return out;
-    SavedReduction saved = facts();
-    if (derivative->saves_input) saved.input = input.unpack();
-    if (derivative->saves_result) saved.result = result.unpack(getptr());
-    out[0] = metadata.fit(derivative->grad(grads[0], saved));
-    return out;
-  }
-};
-
-ReductionGrad::ReductionGrad(const OpInfo& op, const ReductionDerivative* derivative,
-                             const Tensor& input, const ReduceArguments& arguments)
-    : derivative_(derivative), input_(input) {
-  if (derivative == nullptr) return;
-  tangent_ = ag::generated::details::toNonOptFwGrad(input);
-  if (!requires_grad(input) && !tangent_.defined()) return;
-  node_ = make_node<Node>();
-  if (requires_grad(input)) node_->set_next_edges(ag::collect_next_edges(input));
-  node_->op = &op;
-  node_->derivative = derivative;
-  node_->metadata.record(input);
-  node_->keepdim = arguments.keepdim;
-  std::optional<std::span<const int64_t>> dims;
-  if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
-  with_torch_errors([&] {
-    const DimSet chosen = reduced_dims(dims, static_cast<int>(input.dim()), op);
-    for (int64_t d = 0; d < input.dim(); ++d) {
-      if (chosen[static_cast<size_t>(d)]) node_->dims.push_back(d);
-    }
-  });
-  if (derivative->saves_input) node_->input = ag::SavedVariable(input, false);
-}
-
-ReductionGrad::~ReductionGrad() = default;
-
-void ReductionGrad::record(const Tensor& result) {
-  if (!node_ || !requires_grad(input_) || !is_differentiable(result.scalar_type())) return;
-  ag::set_history(result, node_);
-  if (derivative_->saves_result) node_->result = ag::SavedVariable(result, /*is_output=*/true);
-}
-
-Tensor ReductionGrad::formula_tangent(const Tensor& result) const {
-  SavedReduction saved = node_->facts();
-  saved.input = ag::generated::details::toNonOptPrimal(input_);
-  saved.result = ag::generated::details::toNonOptPrimal(result);
-  return derivative_->tangent(tangent_, saved);
-}
-
 void refuse_out_with_grad(const OpInfo& op, const Arguments& arguments, const Tensor& out) {
   bool any = requires_grad(out);
   for (int i = 0; i < arguments.num_tensors; ++i) any = any || requires_grad(*arguments.tensors[i]);
   if (any) ag::throw_error_out_requires_grad(op.name);
-  TORCH_CHECK_NOT_IMPLEMENTED(!any_tangent(arguments) && !ag::isFwGradDefined(out),
+  TORCH_CHECK_NOT_IMPLEMENTED(!any_tangent(arguments) && !out._fw_grad(/*level=*/0).defined(),
                               "Trying to use forward AD with iterlab::", op.name,
                               ".out that does not support it");
 }

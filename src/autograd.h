@@ -55,33 +55,6 @@ class ElementwiseGrad {
   NodePtr<Node> node_;
 };
 
-// The same for a reduction. `tangent_of` applies the operator to a tangent.
-class ReductionGrad {
- public:
-  ReductionGrad(const OpInfo& op, const ReductionDerivative* derivative, const at::Tensor& input,
-                const ReduceArguments& arguments);
-  ~ReductionGrad();
-  template <class Call>
-  void finish(const at::Tensor& result, const Call& tangent_of) {
-    record(result);
-    if (!tangent_.defined()) return;
-    const at::Tensor tangent =
-        derivative_->tangent == nullptr ? tangent_of(tangent_) : formula_tangent(result);
-    result._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
-  }
-
-  struct Node;
-
- private:
-  void record(const at::Tensor& result);
-  at::Tensor formula_tangent(const at::Tensor& result) const;
-
-  const ReductionDerivative* derivative_;
-  at::Tensor input_;
-  at::Tensor tangent_;
-  NodePtr<Node> node_;
-};
-
 // Raises as ATen does where out= meets tensors that require grad.
 void refuse_out_with_grad(const OpInfo& op, const Arguments& arguments, const at::Tensor& out);
 

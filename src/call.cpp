@@ -2,11 +2,11 @@
 #include "src/call.h"
 
 #include "engine/cpu/elementwise.h"
-#include "engine/cpu/reduce.h"
+#include "engine/cpu/share.h"
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
-#include "engine/reduce_plan.h"
+#include "src/profiler_range.h"
 
 namespace iterlab {
 namespace {
@@ -17,75 +17,67 @@ void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
   check_devices(op, arguments, output.tensor, at::kCPU);
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
-  operands.dtype_argument = arguments.dtype;
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  plan_parameters(op, arguments, operands);
   if (output.kind != OutputKind::Allocated) operands.output(0) = as_operand(*output.tensor);
   operands.output(0).output_kind = output.kind;
   for (int i = 0; i < arguments.num_tensors; ++i)
     operands.input(i) = as_operand(*arguments.tensors[i]);
 }
 
+void plan_call(const OpInfo& op, const Arguments& arguments, Output output, bool recorded,
+               Plan& plan) {
+  const ProfilerRange range(recorded, &plan_range);
+  Operands operands;
+  make_operands(op, arguments, output, operands);
+  make_plan(operands, op, plan);
+  check_parameters(op, arguments, plan.common_dtype);
+  check_numbers(op, arguments, plan.common_dtype);
+}
+
+// Allocates the result, or resizes the given output; gives the former.
 at::Tensor make_result(const Plan& plan, Output output) {
   if (output.kind == OutputKind::Allocated)
     return empty_cpu(plan.shape, plan.output_strides, plan.result_dtype);
   if (plan.resized_outputs != 0) resize_output(*output.tensor, plan.shape, plan.output_strides);
-  return *output.tensor;
+  return {};
 }
 
-void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result) {
+void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result, bool recorded) {
   char* data[kMaxOperands];
   data[0] = static_cast<char*>(result.mutable_data_ptr());
   for (int i = 0; i < arguments.num_tensors; ++i) {
     data[i + 1] = static_cast<char*>(const_cast<void*>(arguments.tensors[i]->const_data_ptr()));
   }
+  const Number* numbers = arguments.parameters;
+  Number with_extra[kMaxParameters + 1];
+  if (plan.op->extra != Extra::None) {
+    std::copy_n(arguments.parameters, arguments.num_parameters, with_extra);
+    with_extra[arguments.num_parameters] = extra_number(*plan.op, arguments, plan.common_dtype);
+    numbers = with_extra;
+  }
   const cpu::KernelTable& table = kernel_table();
-  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data,
-                       arguments.parameters, torch_parallel());
+  const ProfilerRange range(recorded, [&] {
+    return loop_range(plan.op->name, kPathNames[static_cast<size_t>(plan.path)]);
+  });
+  const bool alone = static_cast<double>(plan.bytes) * plan.op->cost < 2 * cpu::kGrainBytes;
+  cpu::run_elementwise(plan, *table.elementwise[kernel_index(*plan.op)], table.stage, data, numbers,
+                       alone ? Parallel{} : torch_parallel());
 }
 
 }  // namespace
 
-at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
-  return with_torch_errors([&] {
-    Operands operands;
-    make_operands(op, arguments, output, operands);
-    Plan plan;
-    make_plan(operands, op, plan);
-    check_parameters(op, arguments, plan.common_dtype);
-    at::Tensor result = make_result(plan, output);
-    if (plan.numel != 0) run(plan, arguments, result);
-    return result;
-  });
+at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
+  const bool recorded = is_recorded();
+  Plan plan;
+  plan_call(op, arguments, output, recorded, plan);
+  at::Tensor allocated = make_result(plan, output);
+  const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
+  if (plan.numel != 0) run(plan, arguments, result, recorded);
+  return allocated;
 }
 
-at::Tensor reduce_cpu(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
-                      Output output) {
-  return with_torch_errors([&] {
-    Arguments tensors;
-    tensors.tensors[0] = &input;
-    tensors.num_tensors = 1;
-    if (arguments.dtype) tensors.dtype = *arguments.dtype;
-    Operands operands;
-    make_operands(op, tensors, output, operands);
-    std::optional<std::span<const int64_t>> dims;
-    if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
-    ReducePlan plan;
-    make_reduce_plan(operands, reduced_dims(dims, static_cast<int>(input.dim()), op),
-                     arguments.keepdim, op, plan);
-    if (output.kind == OutputKind::Given && plan.resized_output) {
-      resize_output(*output.tensor, plan.output_shape, plan.output_strides);
-    }
-    at::Tensor result = output.kind == OutputKind::Given
-                            ? *output.tensor
-                            : empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtype);
-    if (plan.outputs != 0) {
-      const cpu::KernelTable& table = kernel_table();
-      cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage,
-                         static_cast<char*>(result.mutable_data_ptr()),
-                         static_cast<const char*>(input.const_data_ptr()), torch_parallel());
-    }
-    return result;
-  });
+at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
+  return with_torch_errors([&] { return try_call_cpu(op, arguments, output); });
 }
 
 }  // namespace iterlab

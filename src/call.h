@@ -14,21 +14,15 @@ struct Output {
   at::Tensor* tensor = nullptr;  // of Given and Inplace
 };
 
-// What a reduction takes besides its input.
-struct ReduceArguments {
-  at::OptionalIntArrayRef dims;
-  bool keepdim = false;
-  std::optional<at::ScalarType> dtype;
-};
-
-// Compute the result, on the CPU; returns the output.
+// Compute the result, on the CPU. Return it where they allocate it, an undefined tensor where the
+// output is given. Note [No copies of tensors]
 at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output);
-at::Tensor reduce_cpu(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
-                      Output output);
 
-// Make the result's shape, dtype and strides, on symbolic sizes.
+// The same, with a PlanError where the call is not one that the operator takes; nothing has been
+// touched then.
+at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output);
+
+// Make the result's shape, dtype and strides, on symbolic sizes; return it.
 at::Tensor call_meta(const OpInfo& op, const Arguments& arguments, Output output);
-at::Tensor reduce_meta(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
-                       Output output);
 
 }  // namespace iterlab

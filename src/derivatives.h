@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,35 +29,23 @@ using GradFormula = at::Tensor (*)(const at::Tensor& grad, const Saved& saved);
 // Note [One formula for both modes]
 // An elementwise operator's Jacobian is diagonal, so forward mode needs no formula of its own: the
 // tangent of the result is the sum over inputs of conj(formula(conj(tangent))), and conj does
-// nothing to real numbers.
+// nothing to real numbers. That holds for functions of complex numbers that are differentiable as
+// such, and for those that return real numbers. Where instead the Jacobian over real and imaginary
+// parts is a symmetric matrix (z / |z|, a function of conj(z)), the tangent is formula(tangent).
 struct Derivative {
   std::string_view op;
   std::array<GradFormula, kMaxOperands> inputs{};  // null: not differentiable
   uint32_t saves_inputs = 0;                       // bit i: formulas read input i
   bool saves_result = false;
+  uint32_t symmetric_inputs = 0;  // bit i: see Note [One formula for both modes]
 };
 
-// What the formulas of reductions may use.
-struct SavedReduction {
-  at::Tensor input;
-  at::Tensor result;
-  std::vector<c10::SymInt> input_sizes;
-  std::vector<int64_t> dims;  // wrapped and sorted
-  bool keepdim = false;
-};
-
-struct ReductionDerivative {
-  std::string_view op;
-  at::Tensor (*grad)(const at::Tensor& grad, const SavedReduction& saved) = nullptr;
-  // The tangent of the result. Null: the operator is linear, its tangent is the operator of the
-  // tangent.
-  at::Tensor (*tangent)(const at::Tensor& tangent, const SavedReduction& saved) = nullptr;
-  bool saves_input = false;
-  bool saves_result = false;
-};
+// Tables of their own, which find_derivative joins.
+std::span<const Derivative> unary_derivatives();
+std::span<const Derivative> activation_derivatives();
+std::span<const Derivative> binary_derivatives();
 
 // Null where the operator has no derivative.
 const Derivative* find_derivative(std::string_view op);
-const ReductionDerivative* find_reduction_derivative(std::string_view op);
 
 }  // namespace iterlab

@@ -40,8 +40,6 @@ struct Packed : Arguments {
 };
 
 using ElementwiseCall = at::Tensor (*)(const OpInfo& op, const Arguments& arguments, Output output);
-using ReductionCall = at::Tensor (*)(const OpInfo& op, const at::Tensor& input,
-                                     const ReduceArguments& arguments, Output output);
 
 // The typed entry of an overload, looked up when its kernel is made.
 template <class Signature>
@@ -50,6 +48,13 @@ c10::TypedOperatorHandle<Signature> typed_handle(const c10::OperatorName& name) 
       .findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str())
       .typed<Signature>();
 }
+
+// Whether autograd has anything to do with an operand, in either mode.
+inline bool is_tracked(const at::Tensor& tensor) {
+  return (tensor.requires_grad() && c10::GradMode::is_enabled()) ||
+         tensor._fw_grad(/*level=*/0).defined();
+}
+inline bool is_tracked(const at::Scalar&) { return false; }
 
 template <class>
 using AsTensor = const at::Tensor&;
@@ -104,12 +109,14 @@ struct ElementwiseSignature<TypeList<A...>, P...> {
     Autograd(const OpInfo& o, const c10::OperatorName& name)
         : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Functional>(name)) {}
     at::Tensor operator()(c10::DispatchKeySet keys, A... operands, P... parameters) {
-      const Pack arguments(op, operands..., parameters...);
-      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/false);
-      at::Tensor result = [&] {
+      const auto call_below = [&] {
         at::AutoDispatchBelowADInplaceOrView guard;
         return handle.redispatch(keys & c10::after_autograd_keyset, operands..., parameters...);
-      }();
+      };
+      if (!(is_tracked(operands) || ...)) return call_below();
+      const Pack arguments(op, operands..., parameters...);
+      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/false);
+      at::Tensor result = call_below();
       grad.finish(result);
       return result;
     }
@@ -174,12 +181,17 @@ struct InplaceSignature<TypeList<A...>, P...> {
         : op(o), derivative(find_derivative(o.name)), handle(typed_handle<Inplace>(name)) {}
     at::Tensor& operator()(c10::DispatchKeySet keys, at::Tensor& input, A... others,
                            P... parameters) {
-      const Pack arguments(op, input, others..., parameters...);
-      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/true);
-      {
+      const auto call_below = [&] {
         at::AutoDispatchBelowAutograd guard;
         handle.redispatch(keys & c10::after_autograd_keyset, input, others..., parameters...);
+      };
+      if (!(is_tracked(input) || ... || is_tracked(others))) {
+        call_below();
+        return input;
       }
+      const Pack arguments(op, input, others..., parameters...);
+      ElementwiseGrad grad(op, derivative, arguments, /*in_place=*/true);
+      call_below();
       grad.finish(input);
       return input;
     }
@@ -198,89 +210,6 @@ struct InplaceSignature<TypeList<A...>, P...> {
       }
       torch::autograd::increment_version(input);
       return input;
-    }
-  };
-};
-
-// Reductions over `dim` with `keepdim` and `dtype`.
-struct ReductionSignature {
-  using Functional = at::Tensor(const at::Tensor&, at::OptionalIntArrayRef, bool,
-                                std::optional<at::ScalarType>);
-  using Out = at::Tensor&(const at::Tensor&, at::OptionalIntArrayRef, bool,
-                          std::optional<at::ScalarType>, at::Tensor&);
-
-  struct Compute : c10::OperatorKernel {
-    const OpInfo& op;
-    ReductionCall call;
-    Compute(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
-    at::Tensor operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
-                          std::optional<at::ScalarType> dtype) {
-      return call(op, input, {dim, keepdim, dtype}, {});
-    }
-  };
-
-  struct ComputeOut : c10::OperatorKernel {
-    const OpInfo& op;
-    ReductionCall call;
-    ComputeOut(const OpInfo& o, ReductionCall c) : op(o), call(c) {}
-    at::Tensor& operator()(const at::Tensor& input, at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      call(op, input, {dim, keepdim, dtype}, {OutputKind::Given, &out});
-      return out;
-    }
-  };
-
-  struct Autograd : c10::OperatorKernel {
-    const OpInfo& op;
-    const ReductionDerivative* derivative;
-    c10::TypedOperatorHandle<Functional> handle;
-    Autograd(const OpInfo& o, const c10::OperatorName& name)
-        : op(o),
-          derivative(find_reduction_derivative(o.name)),
-          handle(typed_handle<Functional>(name)) {}
-    at::Tensor operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                          at::OptionalIntArrayRef dim, bool keepdim,
-                          std::optional<at::ScalarType> dtype) {
-      ReductionGrad grad(op, derivative, input, {dim, keepdim, dtype});
-      at::Tensor result = [&] {
-        at::AutoDispatchBelowADInplaceOrView guard;
-        return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype);
-      }();
-      grad.finish(result, [&](const at::Tensor& tangent) {
-        return handle.call(tangent, dim, keepdim, dtype);
-      });
-      return result;
-    }
-  };
-
-  struct AutogradOut : c10::OperatorKernel {
-    const OpInfo& op;
-    c10::TypedOperatorHandle<Out> handle;
-    AutogradOut(const OpInfo& o, const c10::OperatorName& name)
-        : op(o), handle(typed_handle<Out>(name)) {}
-    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                           at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      refuse_out_with_grad(op, Packed<at::Tensor>(op, input), out);
-      at::AutoDispatchBelowAutograd guard;
-      return handle.redispatch(keys & c10::after_autograd_keyset, input, dim, keepdim, dtype, out);
-    }
-  };
-
-  struct BumpVersionOut : c10::OperatorKernel {
-    c10::TypedOperatorHandle<Out> handle;
-    BumpVersionOut(const OpInfo&, const c10::OperatorName& name)
-        : handle(typed_handle<Out>(name)) {}
-    at::Tensor& operator()(c10::DispatchKeySet keys, const at::Tensor& input,
-                           at::OptionalIntArrayRef dim, bool keepdim,
-                           std::optional<at::ScalarType> dtype, at::Tensor& out) {
-      {
-        at::AutoDispatchBelowADInplaceOrView guard;
-        handle.redispatch(keys & c10::after_ADInplaceOrView_keyset, input, dim, keepdim, dtype,
-                          out);
-      }
-      torch::autograd::increment_version(out);
-      return out;
     }
   };
 };

@@ -1,5 +1,4 @@
 // Meta: the shape half of the plan without the run, on symbolic sizes.
-#include "engine/reduce_plan.h"
 #include "engine/shape_plan.h"
 #include "src/call.h"
 #include "src/symbolic.h"
@@ -29,8 +28,7 @@ void make_symbolic_operands(const OpInfo& op, const Arguments& arguments, Output
   check_devices(op, arguments, output.tensor, at::kMeta);
   operands.num_outputs = 1;
   operands.num_inputs = arguments.num_tensors;
-  operands.dtype_argument = arguments.dtype;
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  plan_parameters(op, arguments, operands);
   if (output.kind != OutputKind::Allocated)
     operands.output(0) = as_symbolic_operand(*output.tensor);
   operands.output(0).output_kind = output.kind;
@@ -59,27 +57,9 @@ at::Tensor call_meta(const OpInfo& op, const Arguments& arguments, Output output
     BasicShapePlan<c10::SymInt> plan;
     make_shape_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);
+    check_numbers(op, arguments, plan.common_dtype);
     return make_meta_result(plan.shape, plan.output_strides, plan.result_dtype,
                             plan.resized_outputs != 0, output);
-  });
-}
-
-at::Tensor reduce_meta(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
-                       Output output) {
-  return with_torch_errors([&] {
-    Arguments tensors;
-    tensors.tensors[0] = &input;
-    tensors.num_tensors = 1;
-    if (arguments.dtype) tensors.dtype = *arguments.dtype;
-    SymOperands operands;
-    make_symbolic_operands(op, tensors, output, operands);
-    std::optional<std::span<const int64_t>> dims;
-    if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
-    BasicReduceShapePlan<c10::SymInt> plan;
-    make_reduce_shape_plan(operands, reduced_dims(dims, static_cast<int>(input.dim()), op),
-                           arguments.keepdim, op, plan);
-    return make_meta_result(plan.output_shape, plan.output_strides, plan.result_dtype,
-                            plan.resized_output, output);
   });
 }
 

@@ -14,7 +14,15 @@ namespace iterlab {
 
 void Arguments::add_operand(const at::Scalar& number) {
   at::Tensor& tensor = wrapped[num_wrapped++] = at::native::wrapped_scalar_tensor(number);
+  numbers[num_tensors] = &number;
   tensors[num_tensors++] = &tensor;
+}
+
+std::optional<at::Scalar> Arguments::number(int i) const {
+  if (numbers[i] != nullptr) return *numbers[i];
+  const at::Tensor& tensor = *tensors[i];
+  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number() || !tensor.is_cpu()) return std::nullopt;
+  return tensor.item();
 }
 
 void Arguments::add_parameter(const at::Scalar& value) {
@@ -72,7 +80,15 @@ Number as_number(const at::Scalar& scalar) {
 }
 
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
-  at::Tensor tensor = at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+  int64_t expected = 1;
+  bool contiguous = true;  // strides of size-1 dims count: empty_cpu sets those of a packed tensor
+  for (int d = sizes.size() - 1; d >= 0; --d) {
+    contiguous = contiguous && strides[d] == expected;
+    expected *= std::max<int64_t>(sizes[d], 1);
+  }
+  at::Tensor tensor =
+      contiguous ? at::detail::empty_cpu(as_sizes(sizes), dtype)
+                 : at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
   const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
   if (bytes >= kHugePagesFrom) advise_huge_pages(tensor.mutable_data_ptr(), bytes);
   return tensor;
@@ -93,8 +109,10 @@ Parallel torch_parallel() {
 
 void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tensor* output,
                    at::DeviceType device) {
-  const auto check = [&](const at::Tensor& tensor) {
-    if (tensor.device().type() == device) return;
+  const auto is_there = [&](const at::Tensor& tensor) {
+    return tensor.unsafeGetTensorImpl()->device_type() == device;
+  };
+  const auto refuse = [&](const at::Tensor& tensor) {
     throw PlanError(PlanError::Kind::Runtime, op,
                     "expected all operands on " + at::DeviceTypeName(device, true) +
                         ", got one on " + tensor.device().str());
@@ -102,9 +120,9 @@ void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tenso
   for (int i = 0; i < arguments.num_tensors; ++i) {
     const at::Tensor& tensor = *arguments.tensors[i];
     const bool is_number = tensor.dim() == 0 && tensor.device().is_cpu();
-    if (!is_number) check(tensor);
+    if (!is_there(tensor) && !is_number) refuse(tensor);
   }
-  if (output != nullptr) check(*output);
+  if (output != nullptr && !is_there(*output)) refuse(*output);
 }
 
 at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments) {
@@ -125,9 +143,9 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
   int n = 0;
   for (int i = 0; i < op.num_parameters; ++i) {
     const Parameter& parameter = op.parameters[static_cast<size_t>(i)];
-    if (parameter.kind == ParameterKind::DType) continue;
+    if (!reaches_functor(parameter.kind)) continue;
     const Number& value = arguments.parameters[n++];
-    const std::string name = parameter.name;
+    const auto name = [&] { return std::string(parameter.name); };
     if (parameter.kind == ParameterKind::Choice && value.integer < 0) {
       std::string choices;
       for (int c = 0; c < parameter.num_choices; ++c) {
@@ -135,19 +153,91 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
         choices += (c == 0 ? "" : " or ") +
                    (choice == nullptr ? std::string("None") : "'" + std::string(choice) + "'");
       }
-      refuse("expected " + name + " to be " + choices + ", got another string");
+      refuse("expected " + name() + " to be " + choices + ", got another string");
     }
+    if (parameter.at_least_zero && value.real < 0)
+      refuse("expected " + name() + " to be at least 0");
     if (parameter.kind != ParameterKind::Alpha) continue;
     if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
-      refuse("expected a number for " + name + ", got a bool: bool goes with bool results only");
+      refuse("expected a number for " + name() + ", got a bool: bool goes with bool results only");
     }
     if (is_integral(common_dtype, true) && !value.is_integral()) {
-      refuse("expected an integer for " + name +
+      refuse("expected an integer for " + name() +
              " with integral operands, got a floating point number");
     }
     if (!is_complex(common_dtype) && value.kind == Number::Kind::Complex) {
-      refuse("expected a real number for " + name + " with real operands, got a complex number");
+      refuse("expected a real number for " + name() + " with real operands, got a complex number");
     }
+  }
+  if (op.refuses_parameters == nullptr) return;
+  const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
+  if (refusal.expected != nullptr) {
+    throw PlanError(
+        refusal.not_implemented ? PlanError::Kind::NotImplemented : PlanError::Kind::Runtime, op,
+        std::string("expected ") + refusal.expected);
+  }
+}
+
+namespace {
+
+// Raises as at::Scalar does where `number` has no value of `dtype`.
+void check_fits(const at::Scalar& number, DType dtype) {
+  switch (compute_dtype(dtype)) {
+#define ITERLAB_CASE(type, name, text)    \
+  case DType::name:                       \
+    static_cast<void>(number.to<type>()); \
+    break;
+    ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_CASE)
+#undef ITERLAB_CASE
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
+  if (!op.numbers_must_fit && op.number_inputs == 0 && op.extra != Extra::Power) return;
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    const at::Tensor& tensor = *arguments.tensors[i];
+    if ((op.number_inputs >> i & 1u) != 0 && tensor.dim() != 0) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      std::string("expected ") + op.inputs[static_cast<size_t>(i)] +
+                          " to be a number or a 0-d tensor, got a tensor with " +
+                          std::to_string(tensor.dim()) + " dims");
+    }
+    const std::optional<at::Scalar> number = arguments.number(i);
+    if (!number) continue;
+    if (op.numbers_must_fit) check_fits(*number, common_dtype);
+    if (op.extra == Extra::Power && i + 1 == arguments.num_tensors &&
+        is_integral(common_dtype, true) && number->toLong() < 0) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      "expected no negative integer powers of integers, got " +
+                          std::to_string(number->toLong()));
+    }
+  }
+}
+
+Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
+  if (op.extra == Extra::DType) return Number::of(static_cast<int64_t>(common_dtype));
+  const std::optional<at::Scalar> base = arguments.number(0);
+  const bool base_one = base && (base->isBoolean() ? base->toBool() : base->equal(1));
+  if (base_one) return Number::of(int64_t{0});  // as any number to the power 0
+  const std::optional<at::Scalar> exponent = arguments.number(arguments.num_tensors - 1);
+  return exponent ? as_number(*exponent) : Number::none();
+}
+
+MemoryFormat as_memory_format(const std::optional<at::MemoryFormat>& format) {
+  if (!format) return MemoryFormat::Preserve;
+  switch (*format) {
+    case at::MemoryFormat::Contiguous:
+      return MemoryFormat::Contiguous;
+    case at::MemoryFormat::ChannelsLast:
+      return MemoryFormat::ChannelsLast;
+    case at::MemoryFormat::ChannelsLast3d:
+      return MemoryFormat::ChannelsLast3d;
+    default:
+      return MemoryFormat::Preserve;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "iterlab/error.h"
+#include "iterlab/math_binary.h"
 #include "iterlab/operand.h"
 #include "iterlab/parallel.h"
 #include "iterlab/plan.h"
@@ -21,24 +22,34 @@ struct Arguments {
   at::Tensor wrapped[kMaxScalarOperands];  // numbers given as operands, as 0-d tensors that are
                                            // weak in promotion
   int num_wrapped = 0;
-  Number parameters[kMaxParameters];  // in the order of the definition, but for the dtype
+  const at::Scalar* numbers[kMaxOperands];  // the numbers themselves; null for tensors
+  Number parameters[kMaxParameters];        // in the order of the definition, but for the dtype
   int num_parameters = 0;
   at::ScalarType dtype = at::ScalarType::Undefined;
+  std::optional<at::MemoryFormat> memory_format;
 
   Arguments() = default;
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  void add_operand(const at::Tensor& tensor) { tensors[num_tensors++] = &tensor; }
+  void add_operand(const at::Tensor& tensor) {
+    numbers[num_tensors] = nullptr;
+    tensors[num_tensors++] = &tensor;
+  }
   void add_operand(const at::Scalar& number);
   void add_parameter(const at::Scalar& value);
   void add_parameter(at::ScalarType value) { dtype = value; }
+  void add_parameter(std::optional<at::MemoryFormat> value) { memory_format = value; }
   void add_parameter(int64_t value) { parameters[num_parameters++] = Number::of(value); }
   void add_parameter(bool value) { parameters[num_parameters++] = Number::of(value); }
   void add_parameter(double value) { parameters[num_parameters++] = Number::of(value); }
   void add_parameter(const std::optional<double>& value);
   // One of the parameter's choices: its position, or -1, which check_parameters refuses.
   void add_choice(const Parameter& parameter, const std::optional<c10::string_view>& value);
+
+  // The number that operand i is, where it is one. Its tensor need not tell: under FakeTensorMode
+  // it has no value.
+  std::optional<at::Scalar> number(int i) const;
 };
 
 Operand as_operand(const at::Tensor& tensor);
@@ -62,9 +73,24 @@ void check_devices(const OpInfo& op, const Arguments& arguments, const at::Tenso
 at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments);
 
 at::Scalar as_scalar(const Number& number);
+MemoryFormat as_memory_format(const std::optional<at::MemoryFormat>& format);
 
-// The parameters of a call, checked as their kinds ask.
+// The parameters and the numbers of a call, checked as the definition asks.
 void check_parameters(const OpInfo& op, const Arguments& arguments, DType common_dtype);
+void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dtype);
+
+// What the planner is told of the arguments that are not operands.
+template <class Int>
+void plan_parameters(const OpInfo& op, const Arguments& arguments, BasicOperands<Int>& operands) {
+  operands.dtype_argument = arguments.dtype;
+  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  operands.rounds =
+      op.rounding_parameter >= 0 && arguments.parameters[op.rounding_parameter].integer != 0;
+  operands.memory_format = as_memory_format(arguments.memory_format);
+}
+
+// The number behind Extra.
+Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype);
 
 // Runs `fn`, turning a PlanError into the exception that ATen raises.
 template <class Fn>
@@ -84,6 +110,8 @@ auto with_torch_errors(Fn&& fn) {
       default:
         TORCH_CHECK(false, error.what());
     }
+  } catch (const ZeroDivision& error) {
+    TORCH_CHECK(false, error.what());
   }
 }
 

@@ -1,25 +1,39 @@
-// Registers every operator of the table: schemas, CPU, Meta, Autograd and ADInplaceOrView.
+// Registers every operator of the table: schemas, CPU, CUDA, Meta, Autograd and ADInplaceOrView.
 #include "engine/op_table.h"
 #include "iterlab/ops.h"
-#include "src/kernels.h"
+#include "src/cuda_backend.h"
+#include "src/signature.h"
 #include "src/transforms.h"
 
 #include <torch/library.h>
+
+#include <algorithm>
 
 namespace iterlab {
 namespace {
 
 using c10::DispatchKey;
 
-// The tags of an overload: those of every one, and Tag::out or Tag::inplace where this torch has
-// them.
-std::vector<at::Tag> tags_of(const OpInfo& op, [[maybe_unused]] Variant variant) {
-  std::vector<at::Tag> tags = {
-      op.kind == OpKind::Elementwise ? at::Tag::pointwise : at::Tag::reduction,
-      at::Tag::pt2_compliant_tag, at::Tag::flexible_layout};
+// Note [Tag::out]
+// The tag makes Inductor lower the functional overload to the out= one, with a buffer that it
+// plans. It does that wrong with symbolic sizes before torch 2.14, and where an argument is by
+// keyword only, up to 2.14 at least: the argument is given twice. Those keep the overload that they
+// call, and lose only the planned buffer.
+[[maybe_unused]] bool has_keyword_only(const OpInfo& op) {
+  return std::any_of(op.parameters.begin(), op.parameters.begin() + op.num_parameters,
+                     [](const Parameter& parameter) { return parameter.keyword_only; });
+}
+
+// The tags of an overload: those of every one, Tag::inplace where this torch has it, and Tag::out
+// where it does good.
+std::vector<at::Tag> tags_of([[maybe_unused]] const OpInfo& op, [[maybe_unused]] Variant variant) {
+  std::vector<at::Tag> tags = {at::Tag::pointwise, at::Tag::pt2_compliant_tag,
+                               at::Tag::flexible_layout};
 #if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213
-  if (variant == Variant::Out) tags.push_back(at::Tag::out);
   if (variant == Variant::Inplace) tags.push_back(at::Tag::inplace);
+#endif
+#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 214
+  if (variant == Variant::Out && !has_keyword_only(op)) tags.push_back(at::Tag::out);
 #endif
   return tags;
 }
@@ -61,6 +75,8 @@ void register_functional(torch::Library& library, const OpInfo& op, uint32_t sca
                          Call cpu, Call meta) {
   const Overload overload(library, op, Variant::Functional, scalar_inputs);
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CPU, cpu);
+  overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CUDA,
+                                                                      &call_cuda);
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::Meta, meta);
   overload.implement<typename Sig::Autograd, typename Sig::Functional>(DispatchKey::Autograd,
                                                                        overload.name());
@@ -71,6 +87,7 @@ void register_out(torch::Library& library, const OpInfo& op, uint32_t scalar_inp
                   Call meta) {
   const Overload overload(library, op, Variant::Out, scalar_inputs);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CPU, cpu);
+  overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::Meta, meta);
   overload.implement<typename Sig::AutogradOut, typename Sig::Out>(DispatchKey::Autograd,
                                                                    overload.name());
@@ -82,6 +99,7 @@ template <class Sig>
 void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs) {
   const Overload overload(library, op, Variant::Inplace, scalar_inputs);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CPU, &call_cpu);
+  overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::Meta, &call_meta);
   overload.implement<typename Sig::Autograd, typename Sig::Inplace>(DispatchKey::Autograd,
                                                                     overload.name());
@@ -89,41 +107,11 @@ void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar
                                                                        overload.name());
 }
 
-// The C++ type of a parameter in a signature.
-template <ParameterKind kind, bool optional>
-constexpr auto parameter_type() {
-  if constexpr (kind == ParameterKind::DType) {
-    return std::type_identity<at::ScalarType>{};
-  } else if constexpr (kind == ParameterKind::Float) {
-    return std::type_identity<double>{};
-  } else if constexpr (kind == ParameterKind::OptionalFloat) {
-    return std::type_identity<std::optional<double>>{};
-  } else if constexpr (kind == ParameterKind::Int) {
-    return std::type_identity<int64_t>{};
-  } else if constexpr (kind == ParameterKind::Bool) {
-    return std::type_identity<bool>{};
-  } else if constexpr (kind == ParameterKind::Choice) {
-    return std::type_identity<
-        std::conditional_t<optional, std::optional<c10::string_view>, c10::string_view>>{};
-  } else {
-    return std::type_identity<const at::Scalar&>{};
-  }
-}
-
-template <class Op, size_t i>
-using ParameterType = typename decltype(parameter_type<Op::parameters[i].kind,
-                                                       takes_none(Op::parameters[i])>())::type;
-
-template <bool is_scalar>
-using OperandType = std::conditional_t<is_scalar, const at::Scalar&, const at::Tensor&>;
-
 // The overloads of one operator whose inputs in `scalar_inputs` are numbers. Note [Number operands]
-template <class Op, uint32_t scalar_inputs, size_t... I, size_t... P>
-void register_overloads(torch::Library& library, std::index_sequence<I...>,
-                        std::index_sequence<P...>) {
+template <class Op, uint32_t scalar_inputs>
+void register_overloads(torch::Library& library) {
   const OpInfo& op = *find_op(Op::name);
-  using Sig = ElementwiseSignature<TypeList<OperandType<(scalar_inputs >> I & 1u) != 0>...>,
-                                   ParameterType<Op, P>...>;
+  using Sig = typename SignatureOf<Op, scalar_inputs>::Elementwise;
   constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
   if constexpr (has_tensor) {
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
@@ -134,22 +122,17 @@ void register_overloads(torch::Library& library, std::index_sequence<I...>,
   }
   register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
-    const auto others = []<size_t... K>(std::index_sequence<K...>) {
-      return TypeList<OperandType<(scalar_inputs >> (K + 1) & 1u) != 0>...>{};
-    }(std::make_index_sequence<Op::num_inputs - 1>{});
-    register_inplace<
-        InplaceSignature<std::remove_const_t<decltype(others)>, ParameterType<Op, P>...>>(
-        library, op, scalar_inputs);
+    register_inplace<typename SignatureOf<Op, scalar_inputs>::Inplace>(library, op, scalar_inputs);
   }
 }
 
 template <class Op, uint32_t scalar_inputs = 0>
 void register_elementwise(torch::Library& library) {
   constexpr bool several_promoted = (Op::promoted_inputs & (Op::promoted_inputs - 1)) != 0;
-  constexpr bool only_promoted = (scalar_inputs & ~Op::promoted_inputs) == 0;
-  if constexpr (only_promoted && (several_promoted || scalar_inputs == 0)) {
-    register_overloads<Op, scalar_inputs>(library, std::make_index_sequence<Op::num_inputs>{},
-                                          std::make_index_sequence<Op::parameters.size()>{});
+  constexpr uint32_t may_be_numbers =
+      (several_promoted ? Op::promoted_inputs : 0) | Op::number_inputs;
+  if constexpr ((scalar_inputs & ~may_be_numbers) == 0) {
+    register_overloads<Op, scalar_inputs>(library);
   }
   if constexpr (scalar_inputs + 1 < 1u << Op::num_inputs)
     register_elementwise<Op, scalar_inputs + 1>(library);
@@ -163,11 +146,6 @@ void register_all_elementwise(torch::Library& library, OpList<Ops...>) {
 TORCH_LIBRARY(iterlab, library) {
   library.set_python_module("iterlab");
   register_all_elementwise(library, ops::ElementwiseOps{});
-  for (const OpInfo& op : op_table()) {
-    if (op.kind != OpKind::Reduction) continue;
-    register_functional<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
-    register_out<ReductionSignature>(library, op, 0, &reduce_cpu, &reduce_meta);
-  }
 }
 
 }  // namespace

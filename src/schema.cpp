@@ -8,6 +8,8 @@ const char* schema_type(const Parameter& parameter) {
   switch (parameter.kind) {
     case ParameterKind::DType:
       return "ScalarType";
+    case ParameterKind::MemoryFormat:
+      return "MemoryFormat?";
     case ParameterKind::Float:
       return "float";
     case ParameterKind::OptionalFloat:
@@ -40,7 +42,6 @@ std::string arguments_text(const OpInfo& op, Variant variant, uint32_t scalar_in
     text += (i == 0 ? "" : ", ") + operand_type(variant, scalar_inputs, i) +
             op.inputs[static_cast<size_t>(i)];
   }
-  if (op.kind == OpKind::Reduction) text += ", int[1]? dim=None, bool keepdim=False";
   bool starred = false;
   const auto keyword_only = [&](const std::string& argument) {
     text += (starred ? "" : ", *") + argument;
@@ -54,7 +55,6 @@ std::string arguments_text(const OpInfo& op, Variant variant, uint32_t scalar_in
       text += parameter_text(parameter);
     }
   }
-  if (op.kind == OpKind::Reduction) keyword_only(", ScalarType? dtype=None");
   if (variant == Variant::Out) keyword_only(", Tensor(a!) out");
   return "(" + text + ")";
 }

@@ -7,6 +7,7 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/functorch/TensorWrapper.h>
+#include <ATen/ops/stack.h>
 #include <c10/core/WrapDimMinimal.h>
 
 namespace at::functorch {
@@ -235,6 +236,28 @@ std::vector<int64_t> shifted_dims(const c10::IValue& dims, int64_t rank) {
   return result;
 }
 
+// A reduction that takes no dim: sample by sample.
+void run_each_sample(const c10::OperatorHandle& handle, const BatchedCall& call, Stack* stack) {
+  const int64_t count = call.tensors[0].value.size(0);
+  std::vector<std::vector<Tensor>> results(handle.schema().returns().size());
+  for (int64_t sample = 0; sample < count; ++sample) {
+    Stack inner = call.originals();
+    for (const BatchedArgument& tensor : call.tensors) {
+      inner[tensor.position] = tensor.batched ? tensor.value.select(0, sample) : tensor.value;
+    }
+    handle.callBoxed(inner);
+    for (size_t i = 0; i < results.size(); ++i) results[i].push_back(inner[i].toTensor());
+  }
+  size_t written = 0;
+  for (const BatchedArgument& tensor : call.tensors) {
+    if (!tensor.written) continue;
+    stack->push_back(call.originals()[tensor.position]);
+    ++written;
+  }
+  for (size_t i = written; i < results.size(); ++i)
+    stack->push_back(at::functorch::makeBatched(at::stack(results[i]), 0, call.level()));
+}
+
 // Reductions: over the same dims of the sample. One of no dims is over a dim of size 1, which goes.
 struct ReductionBatchRule : c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, Stack* stack) const {
@@ -246,8 +269,7 @@ struct ReductionBatchRule : c10::OperatorKernel {
     BatchedArgument& input = call.tensors[0];
     Stack inner = call.originals();
     const int dim = argument_index(handle, "dim"), keepdim = argument_index(handle, "keepdim");
-    TORCH_CHECK_NOT_IMPLEMENTED(dim >= 0, "vmap: ", handle.operator_name(),
-                                " has no dim; use the overload that has one");
+    if (dim < 0) return run_each_sample(handle, call, stack);
     c10::IValue& dims = inner[static_cast<size_t>(dim)];
     const int64_t rank = input.rank();
     const bool is_list =

@@ -56,6 +56,23 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(autouse=True)
+def gpu_in_order(device: str) -> Iterator[None]:
+    """An error of a kernel is the test's that launched it, and spoils no other.
+
+    Nothing else can run on the GPU in this process after one: it ends, and xdist starts a new one.
+    """
+    yield
+    if not device.startswith("cuda"):
+        return
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            os._exit(1)
+        pytest.exit(f"the GPU is lost to this process: {error}", returncode=1)
+
+
+@pytest.fixture(autouse=True)
 def seeded() -> Iterator[None]:
     """Every test starts from the same random state and leaves torch's switches as they were."""
     torch.manual_seed(20)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import calls
-import samples
 import torch
 
 import iterlab
@@ -14,21 +13,16 @@ from iterlab import OpEntry
 TABLE = iterlab.op_table()
 
 
-def dtype_for(entry: OpEntry) -> torch.dtype:
-    """One that the operator computes: float32 where it can."""
-    for name in ("float32", "int64", "bool"):
-        if name in entry.dtypes:
-            return samples.dtype_of(name)
-    return samples.dtype_of(entry.dtypes[0])
-
-
 def operands(
     entry: OpEntry, shape: tuple[int, ...] = (4, 3), device: str = "cpu"
 ) -> list[torch.Tensor]:
     """Tensors of one shape, on which the operator is defined."""
     count = torch.Size(shape).numel()
-    draws = calls.draws_of(entry, [dtype_for(entry)], device)
-    return [draw(count).view(shape) for draw in draws]
+    draws = calls.draws_of(entry, [calls.usual_dtype(entry)], device)
+    return [
+        draw(1)[0] if entry.number_inputs >> i & 1 else draw(count).view(shape)
+        for i, draw in enumerate(draws)
+    ]
 
 
 def required(entry: OpEntry) -> dict[str, Any]:
@@ -42,10 +36,9 @@ def call(entry: OpEntry, values: list[Any], inplace: bool = False, **more: Any) 
 
 
 def is_differentiable(entry: OpEntry) -> bool:
-    """Whether gradients flow: as the operator's result says."""
-    if dtype_for(entry) != torch.float32:
+    """Whether gradients flow: the result's node is not one that refuses."""
+    if calls.usual_dtype(entry) != torch.float32:
         return False
     inputs = [x.clone().requires_grad_(x.is_floating_point()) for x in operands(entry)]
-    return any(
-        x.requires_grad and x.is_floating_point() for x in calls.outputs_of(call(entry, inputs))
-    )
+    nodes = [x.grad_fn for x in calls.outputs_of(call(entry, inputs)) if x.grad_fn is not None]
+    return any(not node.name().endswith("NotImplemented") for node in nodes)

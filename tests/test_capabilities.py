@@ -45,7 +45,7 @@ for entry in calls.REDUCTIONS:
     for dtype in calls.input_dtypes(entry):
         draw = calls.draws_of(entry, (dtype,), "cpu")[0]
         for dim in (0, 1, [0, 1]):
-            got = calls.function(entry)(draw(300 * 41).view(300, 41), dim)
+            got = calls.reduce(entry, draw(300 * 41).view(300, 41), dim)
             results[entry.name, str(dtype), str(dim)] = calls.outputs_of(got)
 torch.save(results, sys.argv[2])
 """
@@ -75,6 +75,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[object, 
     return found
 
 
+# Reductions that take a root, a logarithm or a product of complex numbers.
+REDUCED_ULPS = 4
+
+
 def test_the_wanted_capability_runs(results: dict[str, dict[object, object]]) -> None:
     assert {name: one["capability"] for name, one in results.items()} == {n: n for n in results}
     assert set(_build_info.capabilities) == set(CAPABILITIES)
@@ -83,22 +87,28 @@ def test_the_wanted_capability_runs(results: dict[str, dict[object, object]]) ->
 def test_results_do_not_depend_on_the_capability(results: dict[str, dict[object, object]]) -> None:
     """Bitwise where the formula is exact; else within the tolerance towards torch.
 
-    A fused multiply-add exists on some instruction sets only: complex products may round
-    differently.
+    A fused multiply-add exists on some instruction sets only: complex products, and the polynomials
+    of functions such as exp, may round differently.
     """
     by_name = {entry.name: entry for entry in [*ELEMENTWISE, *REDUCTIONS]}
     want = results["default"]
     for capability, found in results.items():
         assert found.keys() == want.keys()
         for key, outputs in found.items():
-            if not isinstance(key, tuple):
-                continue
+            if not isinstance(key, tuple) or (key[0] == "prod" and "complex" in key[1]):
+                continue  # 300 factors overflow, and what nan and infinity give differs
             entry = by_name[key[0]]
             for got, other in zip(outputs, want[key], strict=True):  # type: ignore[call-overload]
-                tolerance = calls.ulps(entry, got.dtype)
                 if entry.kind == "reduction":
-                    tolerance = 0
-                calls.assert_close(got, other, tolerance, (capability, key))
+                    calls.assert_close(got, other, REDUCED_ULPS, (capability, key))
+                elif entry.name in calls.CANCELS:
+                    calls.assert_near(entry, got, other, (capability, key))
+                else:
+                    complex_input = "complex" in key[1]
+                    tolerance = (
+                        calls.DEFAULT_ULPS if complex_input else calls.ulps(entry, got.dtype)
+                    )
+                    calls.assert_close(got, other, 4 * tolerance, (capability, key))
 
 
 @pytest.mark.parametrize("value", ["sse9", "AVX2", "avx512 "])
@@ -136,9 +146,8 @@ def test_concurrent_calls() -> None:
         try:
             start.wait()
             for entry in ELEMENTWISE:
-                dtype = calls.input_dtypes(entry)[0]
                 parameters = calls.parameter_sets(entry)[0]
-                draws = calls.draws_of(entry, (dtype,), "cpu", seed=seed)
+                draws = calls.draws_of(entry, (calls.usual_dtype(entry),), "cpu", seed=seed)
                 operands = [draw(64 * 48).view(64, 48) for draw in draws]
                 flipped = [*operands[:-1], operands[-1].t().contiguous().t()]
                 want = outputs_of(invoke(function(entry), entry, operands, parameters))[0]
@@ -147,11 +156,11 @@ def test_concurrent_calls() -> None:
                         got = outputs_of(invoke(function(entry), entry, flipped, parameters))[0]
                     calls.assert_bitwise(got, want, (entry.name, path))
             for entry in REDUCTIONS:
-                x = torch.rand(200, 300)
-                want = outputs_of(function(entry)(x, 1))[0]
+                x = torch.rand(200, 300).to(calls.usual_dtype(entry))
+                want = outputs_of(calls.reduce(entry, x, 1))[0]
                 for _ in range(10):
-                    calls.assert_bitwise(outputs_of(function(entry)(x, 1))[0], want)
-                    calls.assert_bitwise(outputs_of(function(entry)(x.t(), 0))[0], want)
+                    calls.assert_bitwise(outputs_of(calls.reduce(entry, x, 1))[0], want)
+                    calls.assert_bitwise(outputs_of(calls.reduce(entry, x.t(), 0))[0], want)
         except BaseException as error:
             errors.append(error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,7 @@ def check_message(raised: pytest.ExceptionInfo[BaseException], entry: OpEntry) -
 
 
 def operands_of(entry: OpEntry, device: str, shape: tuple[int, ...] = (4, 3)) -> list[torch.Tensor]:
-    dtypes = calls.input_dtypes(entry)
-    dtype = torch.float32 if torch.float32 in dtypes else dtypes[0]
+    dtype = calls.usual_dtype(entry)
     count = torch.Size(shape).numel()
     return [draw(count).view(shape) for draw in calls.draws_of(entry, (dtype,), device)]
 
@@ -62,8 +62,9 @@ def test_shapes_that_do_not_broadcast(entry: OpEntry, device: str) -> None:
         invoke(function(entry), entry, operands_of(entry, device), calls.parameter_sets(entry)[0])
     )[0]
     check_refused(entry, function(entry), operands, written=want, out=want)
-    with pytest.raises(RuntimeError):
-        invoke(calls.twin(entry), entry, operands, calls.parameter_sets(entry)[0])
+    if entry.torch_name is not None:
+        with pytest.raises(RuntimeError):
+            invoke(calls.twin(entry), entry, operands, calls.parameter_sets(entry)[0])
     meta = [operand.to("meta") for operand in operands]
     check_refused(entry, function(entry), meta)
 
@@ -111,8 +112,9 @@ def test_in_place_on_overlapping_memory(entry: OpEntry, device: str) -> None:
 @pytest.mark.parametrize("entry", [*ELEMENTWISE, *REDUCTIONS], ids=name_of)
 def test_mixed_devices(entry: OpEntry) -> None:
     operands: list[Any] = operands_of(entry, "cpu")
-    out = torch.zeros(4, 3, device="meta")
-    check_refused(entry, function(entry), operands, out=out)
+    outs = [a.name for a in function(entry).out._schema.arguments if a.alias_info is not None]
+    given = {name: torch.zeros(4, 3, device="meta") for name in outs}
+    check_refused(entry, function(entry), operands, **given)
 
 
 @pytest.mark.parametrize("entry", [*ELEMENTWISE, *REDUCTIONS], ids=name_of)
@@ -161,17 +163,22 @@ def test_factors_must_fit_the_dtype(entry: OpEntry, device: str) -> None:
 @pytest.mark.parametrize("entry", REDUCTIONS, ids=name_of)
 def test_reductions(entry: OpEntry, device: str) -> None:
     x = torch.rand(4, 3, device=device)
-    check_refused(entry, function(entry), [x, [0, 0]])
-    check_refused(entry, function(entry), [x, [0, -2]])
-    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of"):
-        function(entry)(x, 2)
-    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of"):
-        function(entry)(x.to("meta"), 2)
-    expanded = torch.zeros(1, device=device).expand(3)
-    check_refused(entry, function(entry), [x, 0], written=expanded, out=expanded)
-    check_refused(entry, function(entry), [x, 0], written=x[0], out=x[0])
-    flags = torch.zeros(3, dtype=torch.bool, device=device)
-    check_refused(entry, function(entry), [x, 0], written=flags, out=flags)
+    x = x.to(calls.usual_dtype(entry))
+    check_refused(entry, function(entry), [x], dim=[0, 0])
+    check_refused(entry, function(entry), [x], dim=[0, -2])
+    for operand in (x, x.to("meta")):
+        with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range"):
+            calls.reduce(entry, operand, 2)
+    results = outputs_of(calls.reduce(entry, x, 0))
+    if len(results) > 1:
+        return
+    expanded = torch.zeros(1, dtype=results[0].dtype, device=device).expand(3)
+    check_refused(entry, function(entry), [x], written=expanded, dim=0, out=expanded)
+    if results[0].dtype == x.dtype:
+        check_refused(entry, function(entry), [x], written=x[0], dim=0, out=x[0])
+    if results[0].dtype != torch.bool:
+        flags = torch.zeros(3, dtype=torch.bool, device=device)
+        check_refused(entry, function(entry), [x], written=flags, dim=0, out=flags)
 
 
 def test_more_dims_than_torch_takes(device: str) -> None:
@@ -183,7 +190,8 @@ def test_more_dims_than_torch_takes(device: str) -> None:
 
 
 def test_a_quantized_tensor_is_refused() -> None:
-    with pytest.warns(UserWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # quantization is deprecated, which torch says once
         quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)
     with pytest.raises(NotImplementedError):
         torch.ops.iterlab.exp(quantized)

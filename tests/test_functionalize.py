@@ -12,7 +12,6 @@ import torch
 from sample_calls import TABLE
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.library import opcheck
 
 from iterlab import OpEntry
 
@@ -142,59 +141,3 @@ def test_compiled_mutation_of_an_input() -> None:
         "iterlab.mul.default",
         "iterlab.exp.default",
     ]
-
-
-def arguments_of(
-    entry: OpEntry, overload: torch._ops.OpOverload
-) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments of any overload: numbers where it takes numbers, an out= of the right shape."""
-    differentiable = sample_calls.is_differentiable(entry)
-    schema = overload._schema
-    positional: list[Any] = []
-    keywords: dict[str, Any] = {}
-    values = dict(zip(entry.inputs, sample_calls.operands(entry), strict=True))
-    for argument in schema.arguments:
-        if argument.name in values and str(argument.type) == "Tensor":
-            value: Any = values[argument.name].clone()
-            if differentiable and not schema.is_mutable and value.is_floating_point():
-                value.requires_grad_()
-        elif argument.name in values:
-            value = values[argument.name].flatten()[0].item()
-        elif argument.name in sample_calls.required(entry):
-            value = sample_calls.required(entry)[argument.name]
-        else:
-            continue
-        if argument.kwarg_only:
-            keywords[argument.name] = value
-        else:
-            positional.append(value)
-    return positional, keywords
-
-
-def overloads_with_tensors() -> list[Any]:
-    return [
-        pytest.param(entry, overload, id=name)
-        for entry in TABLE
-        for name, overload in calls.overloads(entry).items()
-        if any(str(a.type) == "Tensor" and a.alias_info is None for a in overload._schema.arguments)
-        or any(a.name == entry.inputs[0] and a.alias_info for a in overload._schema.arguments)
-    ]
-
-
-@pytest.mark.parametrize(("entry", "overload"), overloads_with_tensors())
-def test_opcheck(entry: OpEntry, overload: torch._ops.OpOverload) -> None:
-    positional, keywords = arguments_of(entry, overload)
-    mutable = [a for a in overload._schema.arguments if a.alias_info and a.alias_info.is_write]
-    if mutable and mutable[0].name not in entry.inputs:
-        functional = overload.overloadpacket
-        results = calls.outputs_of(functional(*positional, **keywords))
-        keywords |= {a.name: torch.empty_like(r) for a, r in zip(mutable, results, strict=True)}
-    elif mutable:
-        try:
-            overload(
-                *(p.clone() if isinstance(p, torch.Tensor) else p for p in positional), **keywords
-            )
-        except RuntimeError:
-            pytest.skip("the result does not fit into the operand")
-    found = opcheck(overload, tuple(positional), keywords)
-    assert set(found.values()) == {"SUCCESS"}, found

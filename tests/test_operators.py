@@ -17,6 +17,11 @@ from iterlab import OpEntry
 
 pytestmark = calls.TORCH_WARNINGS
 
+# Values of the others, and numbers in their places, are compared in test_unary_reference.py,
+# test_binary_reference.py and test_ternary_reference.py, which know where torch is wrong or coarse.
+FOUNDATION = {"exp", "leaky_relu", "add", "mul", "eq", "where", "to"}
+COMPARED = [entry for entry in WITH_TWIN if entry.name in FOUNDATION]
+
 NUMBERS = (3, 2.5, 0.1, True, 1.5 + 2j)
 TENSOR_DTYPES = (
     torch.bool,
@@ -44,6 +49,7 @@ def cartesian(entry: OpEntry, dtypes: tuple[torch.dtype, ...], device: str) -> l
         values = samples.full_range_values(dtype, per_input, seed=i)
         if dtype in samples.WIDE_UNSIGNED:  # the reference is computed in int64
             values = values.to(torch.int64).remainder(1 << 15).to(dtype)
+        values = calls.without_traps(entry, i, values)
         repeats = [per_input if j == i else 1 for j in range(n)]
         operands.append(values.view(repeats).expand([per_input] * n).clone().to(device))
     return operands
@@ -88,7 +94,7 @@ def test_documented(entry: OpEntry) -> None:
     assert entry.torch_name is None or callable(calls.twin(entry))
 
 
-@pytest.mark.parametrize("entry", WITH_TWIN, ids=name_of)
+@pytest.mark.parametrize("entry", COMPARED, ids=name_of)
 def test_special_values_of_every_dtype(entry: OpEntry, device: str) -> None:
     for dtype in calls.input_dtypes(entry):
         for parameters in required_parameters(entry):
@@ -98,7 +104,7 @@ def test_special_values_of_every_dtype(entry: OpEntry, device: str) -> None:
             check_against_torch(entry, operands, parameters)
 
 
-@pytest.mark.parametrize("entry", WITH_TWIN, ids=name_of)
+@pytest.mark.parametrize("entry", COMPARED, ids=name_of)
 def test_ordinary_values_of_every_dtype_and_mix(entry: OpEntry, device: str) -> None:
     for dtypes in calls.dtype_mixes(entry):
         draws = calls.draws_of(entry, dtypes, device)
@@ -113,7 +119,7 @@ def test_ordinary_values_of_every_dtype_and_mix(entry: OpEntry, device: str) -> 
             check_against_torch(entry, operands, parameters)
 
 
-@pytest.mark.parametrize("entry", WITH_TWIN, ids=name_of)
+@pytest.mark.parametrize("entry", COMPARED, ids=name_of)
 def test_zero_dim_operands_keep_their_precision_beside_half_types(
     entry: OpEntry, device: str
 ) -> None:
@@ -144,9 +150,7 @@ def test_dtypes_outside_the_table_are_refused(entry: OpEntry, device: str) -> No
             torch.zeros(3, dtype=torch.bool if calls.is_bool_input(entry, i) else dtype)
             for i in range(len(entry.inputs))
         ]
-        with pytest.raises(
-            NotImplementedError, match=rf"^iterlab::{entry.name}: expected .*, got "
-        ):
+        with pytest.raises(RuntimeError, match=rf"^iterlab::{entry.name}: expected .*, got "):
             invoke(function(entry), entry, operands, calls.parameter_sets(entry)[0])
 
 
@@ -156,7 +160,7 @@ def as_reference(entry: OpEntry, operands: list[Any]) -> list[Any]:
     return [x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=common) for x in operands]
 
 
-@pytest.mark.parametrize("entry", WITH_TWIN, ids=name_of)
+@pytest.mark.parametrize("entry", COMPARED, ids=name_of)
 def test_numbers_as_operands(entry: OpEntry, device: str) -> None:
     """Every promoted operand may be a Python number; it is the weakest in promotion."""
     places = [i for i in range(len(entry.inputs)) if entry.promoted_inputs >> i & 1]
@@ -183,7 +187,7 @@ def test_numbers_as_operands(entry: OpEntry, device: str) -> None:
 
 
 @pytest.mark.parametrize("default", [torch.float64, torch.float32, torch.bfloat16], ids=name_of)
-@pytest.mark.parametrize("entry", WITH_TWIN, ids=name_of)
+@pytest.mark.parametrize("entry", COMPARED, ids=name_of)
 def test_default_dtype_decides_for_numbers(
     entry: OpEntry, default: torch.dtype, device: str
 ) -> None:
@@ -251,7 +255,7 @@ def test_out_of_another_dtype(entry: OpEntry, device: str) -> None:
             out = torch.zeros(want.shape, dtype=dtype, device=device)
             if torch.can_cast(want.dtype, dtype):
                 invoke(function(entry), entry, operands, parameters, out=out)
-                calls.assert_bitwise(out, want.to(dtype), (source, dtype))
+                calls.assert_close(out, want.to(dtype), 0, (source, dtype))
                 continue
             message = rf"^iterlab::{entry.name}: expected an output that can hold .*, got "
             with pytest.raises(RuntimeError, match=message):

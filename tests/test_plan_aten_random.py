@@ -79,7 +79,8 @@ def test_output_shape_strides_and_dtype(drawn: list[Drawn]) -> None:
     plan = iterlab.plan("mul", *tensors)
     assert isinstance(plan, iterlab.Plan)
     assert plan.result_dtype == samples.short_name(torch.result_type(*tensors))
-    # Strides follow from the operands as given; ATen casts them first, so here they have one dtype.
+    # Strides follow from the operands as given; ATen casts them on the CPU first, so here they have
+    # one dtype.
     want = torch.mul(*(Drawn(one.sizes, one.strides, torch.float32).tensor() for one in drawn))
     assert (plan.shape, plan.output_strides) == (tuple(want.shape), want.stride())
 

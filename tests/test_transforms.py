@@ -13,6 +13,7 @@ import samples
 import torch
 from calls import ELEMENTWISE, REDUCTIONS, function, invoke, name_of, outputs_of
 from test_gradients import DIFFERENTIABLE, DIFFERENTIABLE_REDUCTIONS, parameters_of
+from torch._dynamo.backends.common import aot_autograd
 
 from iterlab import OpEntry
 
@@ -160,7 +161,7 @@ def test_functionalization_leaves_no_writes(entry: OpEntry, device: str) -> None
         graphs.append(module)
         return module.forward
 
-    backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=keep)
+    backend = aot_autograd(fw_compiler=keep)
     compiled = torch.compile(program, fullgraph=True, backend=backend)
     with torch.no_grad():
         got = compiled(*operands)

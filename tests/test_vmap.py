@@ -110,6 +110,8 @@ def test_inplace(entry: OpEntry, device: str) -> None:
 
 @pytest.mark.parametrize("entry", TABLE, ids=calls.name_of)
 def test_out(entry: OpEntry, device: str) -> None:
+    if entry.number_inputs:
+        pytest.skip("an operand is one value")
     values = sample_calls.operands(entry, (BATCH, 3), device)
     fn = lambda *v: sample_calls.call(entry, list(v))  # noqa: E731
     want = vmap(fn)(*values)
@@ -164,7 +166,8 @@ def test_transforms_of_differentiable_operators(entry: OpEntry, device: str) -> 
     if not sample_calls.is_differentiable(entry):
         pytest.skip("has no derivative")
     values = sample_calls.operands(entry, (BATCH, 3), device)
-    i = next(i for i, v in enumerate(values) if v.is_floating_point())
+    first = 1 if entry.name in calls.NO_GRADIENT_OF_FIRST else 0
+    i = next(i for i, v in enumerate(values) if i >= first and v.is_floating_point())
 
     def fn(v: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
         result = sample_calls.call(entry, [*rest[:i], v, *rest[i:]])
@@ -180,7 +183,8 @@ def test_transforms_of_differentiable_operators(entry: OpEntry, device: str) -> 
     tangent = torch.ones_like(x[0])
     _, directional = jvp(lambda v: fn(v, *one), (x[0],), (tangent,))
     torch.testing.assert_close(directional, want[0].sum())
-    assert hessian(fn)(x[0], *one).shape == (3, 3)
+    if entry.name not in calls.NO_GRADIENT_OF_FIRST:  # which the second order asks for
+        assert hessian(fn)(x[0], *one).shape == (3, 3)
 
 
 def test_hessian_of_a_composition() -> None:

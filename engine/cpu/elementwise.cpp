@@ -61,7 +61,8 @@ class TileWalk {
     for (int d = 0; d < ndim_; ++d) {
       const int64_t size = d < plan.loop_shape.size() ? plan.loop_shape[d] : 1;
       step_[d] = d == 0 ? plan.tile_inner : d == 1 ? plan.tile_rows : 1;
-      tiles_[d] = (size + step_[d] - 1) / step_[d];
+      // Small calls are one tile, and divisions show in them.
+      tiles_[d] = size <= step_[d] ? 1 : (size + step_[d] - 1) / step_[d];
       total_ *= tiles_[d];
     }
   }
@@ -71,6 +72,8 @@ class TileWalk {
   void seek(int64_t tile) {
     for (int i = 0; i < ndim_; ++i) {
       const int d = dim(i);
+      index_[d] = 0;
+      if (tiles_[d] == 1) continue;
       index_[d] = tile % tiles_[d] * step_[d];
       tile /= tiles_[d];
     }
@@ -125,7 +128,9 @@ class TileWalk {
 class TileRunner {
  public:
   explicit TileRunner(const Call& call)
-      : call_(call), lane_(element_size(call.plan.compute_dtype)) {
+      : call_(call),
+        lane_(element_size(call.plan.compute_dtype)),
+        unread_(call.plan.op->unread_inputs << call.plan.num_outputs) {
     for (Tile& tile : staged_) tile = {nullptr, 0, 0, 0, 0};
   }
 
@@ -141,7 +146,8 @@ class TileRunner {
       pointers[i] = operand.staged ? buffers_[i].lanes : tile.data;
       pitches[i] = operand.staged ? tile.inner * lane_ : tile.row_stride;
       flat = flat && (tile.rows == 1 || pitches[i] == tile.inner * lane_);
-      if (i < plan.num_outputs || tile == staged_[i]) continue;
+      const bool read = i >= plan.num_outputs && (unread_ >> i & 1u) == 0;
+      if (!read || tile == staged_[i]) continue;
       if (operand.staged || plan.path == Path::tiled) {
         prefetch(walk.following(tile, i), element_size(operand.dtype));
       }
@@ -171,6 +177,7 @@ class TileRunner {
 
   const Call& call_;
   int64_t lane_;
+  uint32_t unread_;            // bit i: operand i is not read
   Tile staged_[kMaxOperands];  // what each input's buffer holds
   StageBuffer buffers_[kMaxOperands];
 };
@@ -209,7 +216,9 @@ class GenericRunner {
 
   void run(int64_t first, int64_t count) {
     const Plan& plan = call_.plan;
-    for (int i = plan.num_outputs; i < plan.num_operands; ++i) load(i, first, count);
+    for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
+      if ((plan.op->unread_inputs >> (i - plan.num_outputs) & 1u) == 0) load(i, first, count);
+    }
     call_.lanes(count, pointers_, call_.parameters);
     for (int i = 0; i < plan.num_outputs; ++i) store(i, first, count);
   }

@@ -4,6 +4,7 @@
 
 #include "iterlab/dtype.h"
 #include "iterlab/number.h"
+#include "iterlab/reduce_facts.h"
 
 #include <cstdint>
 
@@ -51,20 +52,47 @@ struct ElementwiseKernels {
   LanesFn by_type[kNumComputeTypes];
 };
 
-// The loops of one reduction for one accumulate type. Data is contiguous and of that type;
-// "accumulators" too. Note [Same bits] in iterlab/reduce.h has the order that they follow together.
+// The loops of one reduction for one type of elements. The state of `columns` outputs is a row:
+// component by component, each contiguous. `number` is the reduction's own (a norm's order).
+// Note [Same bits] in iterlab/reduce.h has the order that the loops follow together.
 struct ReduceTypeKernels {
-  void (*identity)(char* accumulators, int64_t count);
-  void (*combine)(char* accumulators, const char* others, int64_t count);
-  void (*block)(const char* data, int64_t count, char* accumulator);
+  int64_t components = 0;               // 0: elements of this type are staged in their compute type
+  int64_t component_bytes[2] = {0, 0};  // of each component
+  int64_t lanes = 0;                    // kLanes, or 1 where any order gives the same bits
+
+  // inner: for each of `rows` outputs, `row_stride` bytes apart, reduces `count` contiguous
+  // elements, a leaf or less from its beginning, into columns `column`... of the row.
+  void (*inner)(const char* data, int64_t row_stride, int64_t rows, int64_t count, double number,
+                char* row, int64_t columns, int64_t column);
+  // outer: rows `first`... of a block join the lanes of `columns` outputs. Lanes hold each
+  // component's rows, one for each lane, together.
+  void (*start)(char* lanes, int64_t used, int64_t columns);
   void (*rows)(const char* data, int64_t row_stride, int64_t first, int64_t count, int64_t columns,
-               char* lanes);
-  void (*fold_rows)(char* lanes, int64_t used, int64_t columns);
-  void (*project)(char* accumulators, int64_t count, int64_t reduced);
+               double number, char* lanes);
+  // `count` <= lanes rows at once, without lanes to start or fold; null where there is one lane.
+  void (*few_rows)(const char* data, int64_t row_stride, int64_t count, int64_t columns,
+                   double number, char* row);
+  // The lanes of a block of `count` elements into one row.
+  void (*fold)(char* lanes, int64_t count, int64_t columns, char* row);
+  // `other` stands for `other_count` elements after the `count` of `row`.
+  void (*combine)(char* row, const char* other, int64_t columns, int64_t count,
+                  int64_t other_count);
+  // Null where the result is the state.
+  void (*project)(const char* row, int64_t columns, int64_t reduced, double number,
+                  char* const* results);
+};
+
+inline int64_t state_bytes(const ReduceTypeKernels& kernels) {
+  return kernels.component_bytes[0] + (kernels.components > 1 ? kernels.component_bytes[1] : 0);
+}
+
+// The loops of one formula, by the storage type of its elements.
+struct ReduceVariant {
+  ReduceTypeKernels by_type[kNumStorageTypes];
 };
 
 struct ReduceKernels {
-  ReduceTypeKernels by_type[kNumComputeTypes];
+  const ReduceVariant* variants[kMaxVariants];
 };
 
 struct StageKernels {

@@ -1,6 +1,5 @@
 // The kernel table of one capability: what its shared library exports.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/reduce_kernels.h"
 #include "iterlab/ops.h"
 
 #define ITERLAB_STRING_(x) #x
@@ -11,8 +10,15 @@ namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 // Each in a file of its own, for the sake of build time.
 void append_unary_kernels(const ElementwiseKernels**& next);
+void append_elementary_kernels(const ElementwiseKernels**& next);
+void append_special_kernels(const ElementwiseKernels**& next);
 void append_activation_kernels(const ElementwiseKernels**& next);
 void append_binary_kernels(const ElementwiseKernels**& next);
+void append_binary_math_kernels(const ElementwiseKernels**& next);
+void append_integer_kernels(const ElementwiseKernels**& next);
+void append_comparison_kernels(const ElementwiseKernels**& next);
+void append_ternary_kernels(const ElementwiseKernels**& next);
+void append_reduce_kernels(const ReduceKernels**& next);
 }  // namespace CPU_CAPABILITY
 
 namespace {
@@ -22,13 +28,17 @@ KernelTable make_table() {
   static const ReduceKernels* reduce[ops::ReduceOps::size];
   const ElementwiseKernels** next = elementwise;
   append_unary_kernels(next);
+  append_elementary_kernels(next);
+  append_special_kernels(next);
   append_activation_kernels(next);
   append_binary_kernels(next);
-  append_kernels(ops::ComparisonOps{}, next);
-  append_kernels(ops::TernaryOps{}, next);
+  append_binary_math_kernels(next);
+  append_integer_kernels(next);
+  append_comparison_kernels(next);
+  append_ternary_kernels(next);
   append_kernels(ops::DataOps{}, next);
   const ReduceKernels** next_reduce = reduce;
-  append_reduce_kernels(ops::ReduceOps{}, next_reduce);
+  append_reduce_kernels(next_reduce);
   return {ITERLAB_STRING(CPU_CAPABILITY), stage_kernels(), elementwise, reduce};
 }
 

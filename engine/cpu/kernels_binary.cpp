@@ -1,5 +1,6 @@
-// The kernels of binary operators.
+// The kernels of arithmetic with two operands.
 #include "engine/cpu/lanes.h"
+#include "engine/cpu/vec_binary.h"
 #include "iterlab/ops/binary.h"
 
 namespace iterlab::cpu {

@@ -42,7 +42,10 @@ struct LaneAccess<T, Lane<T>> {
 // Moving bits needs no vector class, and a vector of complex numbers is no vector of 16-byte
 // elements.
 template <class Op, class T>
-using FunctorVector = std::conditional_t<Op::moves_bits, Lane<T>, Vector<T>>;
+inline constexpr bool uses_lanes =
+    Op::moves_bits || !Op::simd || (is_complex_v<T> && !Op::complex_simd);
+template <class Op, class T>
+using FunctorVector = std::conditional_t<uses_lanes<Op, T>, Lane<T>, Vector<T>>;
 
 // A parameter as the functor takes it.
 template <ParameterKind kind, class V, class T>
@@ -57,25 +60,40 @@ auto functor_argument(const Number& number) {
   }
 }
 
+// What the functor takes after its parameters.
+template <Extra extra>
+auto extra_argument([[maybe_unused]] const Number* number) {
+  if constexpr (extra == Extra::Power) {
+    return std::tuple{power_of(*number)};
+  } else if constexpr (extra == Extra::DType) {
+    return std::tuple{number->integer};
+  } else {
+    return std::tuple{};
+  }
+}
+
 template <class Op, class T, size_t... inputs, size_t... parameters>
 void run_lanes(int64_t count, char* const* data, [[maybe_unused]] const Number* numbers,
                std::index_sequence<inputs...>, std::index_sequence<parameters...>) {
   using V = FunctorVector<Op, T>;
   using Access = LaneAccess<T, V>;
   const Op op{};
-  const std::tuple fixed{
-      functor_argument<Op::parameters[parameters].kind, V, T>(numbers[parameters])...};
+  const auto fixed = std::tuple_cat(
+      std::tuple<decltype(functor_argument<Op::parameters[parameters].kind, V, T>(*numbers))...>{
+          functor_argument<Op::parameters[parameters].kind, V, T>(numbers[parameters])...},
+      extra_argument<Op::extra>(numbers + sizeof...(parameters)));
+  const auto apply = [&](const auto&... values) {
+    return std::apply([&](const auto&... rest) { return op(values..., rest...); }, fixed);
+  };
   char* const output = data[0];
   const char* const input[] = {data[1 + inputs]...};
   int64_t i = 0;
   for (; i + Access::width <= count; i += Access::width) {
-    Access::store(output, i, op(Access::load(input[inputs], i)..., std::get<parameters>(fixed)...));
+    Access::store(output, i, apply(Access::load(input[inputs], i)...));
   }
   if constexpr (Access::width > 1) {
     if (const int64_t rest = count - i; rest > 0) {
-      Access::store_tail(
-          output, i,
-          op(Access::load_tail(input[inputs], i, rest)..., std::get<parameters>(fixed)...), rest);
+      Access::store_tail(output, i, apply(Access::load_tail(input[inputs], i, rest)...), rest);
     }
   }
 }
@@ -96,9 +114,9 @@ constexpr bool computes_in() {
            std::is_same_v<T, c10::complex<double>>;
   }
   bool found = false;
-#define ITERLAB_FIND(type, dtype, text) \
-  found =                               \
-      found || (Op::dtypes.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, dtype, text)                                         \
+  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
+                    compute_dtype(DType::dtype) == dtype_of<T>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;

@@ -2,6 +2,7 @@
 // bits].
 #include "engine/cpu/reduce.h"
 
+#include "engine/cpu/cascade.h"
 #include "engine/cpu/share.h"
 #include "engine/cpu/stage.h"
 #include "engine/reduce_plan.h"
@@ -13,110 +14,121 @@
 namespace iterlab::cpu {
 namespace {
 
-constexpr int64_t kMaxAccumulator = 16;                     // bytes of the widest accumulate type
-constexpr int64_t kBufferBytes = kBlock * kMaxAccumulator;  // a block in the widest type
-constexpr int kLevels = 40;                                 // 2^40 blocks
+constexpr int64_t kMaxElement = 16;                         // bytes of the widest element
+constexpr int64_t kBufferBytes = 2 * kBlock * kMaxElement;  // two blocks, or a row of results
+constexpr int64_t kStagedRows = 64;                         // of a staged tile: four for each lane
+constexpr int64_t kMaxColumns = 2048;                       // of a strip
+// A row of states, and kLanes of them. A strip reads a run of each input row that is as long as the
+// page is slow to find (4 KiB of floats); its lanes then take 64 KiB of the second-level cache,
+// which four rows for each update of a lane make cheap.
+constexpr int64_t kRowBytes = 16 * 1024;
+constexpr int64_t kLaneBytes = 64 * 1024;
 
 struct Call {
   const ReducePlan& plan;
   const ReduceTypeKernels& kernels;
   const StageKernels& stage;
-  char* output;
+  char* const* outputs;
   char* input;
-  int64_t accumulator;  // bytes
-};
-
-// Combines rows of accumulators pairwise, as a binary counter carries: row k of a level stands for
-// 2^level pushes.
-class Cascade {
- public:
-  Cascade(const ReduceTypeKernels& kernels, int64_t accumulator, int64_t columns)
-      : kernels_(kernels), bytes_(static_cast<size_t>(accumulator * columns)), columns_(columns) {}
-
-  void push(char* row) {
-    int level = 0;
-    for (; (pushed_ >> level & 1) != 0; ++level) {
-      kernels_.combine(at(level), row, columns_);
-      std::memcpy(row, at(level), bytes_);
-    }
-    std::memcpy(at(level), row, bytes_);
-    ++pushed_;
-  }
-
-  // The combination of all rows; at least one was pushed.
-  void finish(char* row) {
-    bool first = true;
-    for (int level = 0; level < kLevels; ++level) {
-      if ((pushed_ >> level & 1) == 0) continue;
-      if (!first) kernels_.combine(at(level), row, columns_);
-      std::memcpy(row, at(level), bytes_);
-      first = false;
-    }
-  }
-
- private:
-  char* at(int level) { return rows_ + static_cast<size_t>(level) * bytes_; }
-
-  const ReduceTypeKernels& kernels_;
-  size_t bytes_;
-  int64_t columns_;
-  int64_t pushed_ = 0;
-  alignas(64) char rows_[kLevels * kStripBytes];
+  int64_t element;  // bytes of one, as kernels read them
+  int64_t state;    // bytes of an output's state
 };
 
 // A strip: neighbouring outputs along the first kept dim.
 struct Strip {
   char* input;
-  char* output;
+  char* outputs[kMaxResults];
   int64_t columns;
 };
 
 class StripRunner {
  public:
-  explicit StripRunner(const Call& call) : call_(call), plan_(call.plan) {}
+  explicit StripRunner(const Call& call) : call_(call), plan_(call.plan), kernels_(call.kernels) {}
 
-  // Accumulates elements [first, first + count) of each output of the strip, a leaf or less, into
-  // `row`.
+  // Reduces elements [first, first + count) of each output of the strip, a leaf or less, to `row`.
   void leaf(const Strip& strip, int64_t first, int64_t count, char* row) {
     if (plan_.form != ReduceForm::inner) return leaf_rows(strip, first, count, row);
-    for (int64_t c = 0; c < strip.columns; ++c) {
-      char* const input = strip.input + (strip.columns > 1 ? c * plan_.kept_input_strides[0] : 0);
-      leaf_blocks(input, first, count, row + c * call_.accumulator);
+    const int64_t step = strip.columns > 1 ? plan_.kept_input_strides[0] : 0;
+    if (plan_.reduced_shape.size() <= 1 && !plan_.staged) {
+      const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
+      return kernels_.inner(strip.input + first * stride, step, strip.columns, count, plan_.number,
+                            row, strip.columns, 0);
     }
+    leaf_blocks(strip, step, first, count, row);
+  }
+
+  // The state of outputs without elements.
+  void nothing(const Strip& strip, char* row) {
+    kernels_.start(lanes_, 1, strip.columns);
+    kernels_.fold(lanes_, 1, strip.columns, row);
   }
 
   void store(const Strip& strip, char* row) {
-    call_.kernels.project(row, strip.columns, plan_.reduced);
-    const int64_t stride = plan_.kept_output_strides.empty() ? 0 : plan_.kept_output_strides[0];
-    const Tile tile{strip.output, stride, 0, strip.columns, 1};
-    if (plan_.result_dtype != plan_.output_dtype && plan_.result_dtype != plan_.accumulate_dtype) {
-      call_.stage.cast[type_index(plan_.accumulate_dtype)][type_index(plan_.result_dtype)](
-          row, staged_, strip.columns);
-      stage_out(call_.stage, tile, plan_.result_dtype, plan_.output_dtype, staged_, raw_, false);
-    } else {
-      stage_out(call_.stage, tile, plan_.accumulate_dtype, plan_.output_dtype, row, raw_, false);
+    char* results[kMaxResults] = {row, nullptr};
+    if (kernels_.project != nullptr) {
+      for (size_t i = 0; i < kMaxResults; ++i) results[i] = results_[i];
+      kernels_.project(row, strip.columns, plan_.reduced, plan_.number, results);
+    }
+    for (size_t i = 0; i < static_cast<size_t>(plan_.op->num_outputs); ++i) {
+      const bool position = plan_.op->reduction.results[i] == ResultDType::Index;
+      store_result(strip, i, position ? DType::Long : plan_.accumulate_dtype, results[i]);
     }
   }
 
  private:
-  // inner: blocks of one output's elements.
-  void leaf_blocks(char* input, int64_t first, int64_t count, char* accumulator) {
-    Cascade cascade(call_.kernels, call_.accumulator, 1);
-    for (int64_t begin = first; begin < first + count; begin += kBlock) {
-      const int64_t size = std::min(kBlock, first + count - begin);
-      call_.kernels.block(block_data(input, begin, size), size, accumulator);
-      cascade.push(accumulator);
+  void store_result(const Strip& strip, size_t i, DType projected, const char* values) {
+    const Dims& strides = plan_.kept_output_strides[i];
+    const Tile tile{strip.outputs[i], strides.empty() ? 0 : strides[0], 0, strip.columns, 1};
+    const DType result = plan_.result_dtypes[i], output = plan_.output_dtypes[i];
+    if (result != output && result != projected) {
+      call_.stage.cast[type_index(projected)][type_index(result)](values, staged_, strip.columns);
+      stage_out(call_.stage, tile, result, output, staged_, raw_, false);
+    } else {
+      stage_out(call_.stage, tile, projected, output, values, raw_, false);
     }
-    cascade.finish(accumulator);
   }
 
-  // outer and short inner: rows of accumulators, one element of each output at a time.
-  void leaf_rows(const Strip& strip, int64_t first, int64_t count, char* row) {
-    Cascade cascade(call_.kernels, call_.accumulator, strip.columns);
+  // inner, where a leaf is not one run of memory: block by block for all outputs of the strip,
+  // which keeps to the order of memory.
+  void leaf_blocks(const Strip& strip, int64_t step, int64_t first, int64_t count, char* row) {
+    Cascade cascade(kernels_, strip.columns, block_levels_);
     for (int64_t begin = first; begin < first + count; begin += kBlock) {
       const int64_t size = std::min(kBlock, first + count - begin);
-      const int64_t used = std::min(size, kLanes);
-      call_.kernels.identity(lanes_, used * strip.columns);
+      for (int64_t c = 0; c < strip.columns; ++c) {
+        if (c + 1 < strip.columns) prefetch_block(strip.input + (c + 1) * step, begin, size);
+        kernels_.inner(block_data(strip.input + c * step, begin, size), 0, 1, size, plan_.number,
+                       row, strip.columns, c);
+      }
+      if (count > kBlock) cascade.push(row, size);
+    }
+    if (count > kBlock) cascade.finish(row);
+  }
+
+  // The runs of the next block, which the hardware does not foresee: they lie one in a page.
+  void prefetch_block(char* input, int64_t begin, int64_t size) const {
+    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
+    const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
+    if (stride != element_size(plan_.input_dtype)) return;
+    for_runs(input, begin, size, [&](const char* data, int64_t, int64_t inner, int64_t rows) {
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t byte = 0; byte < inner * stride; byte += 64)
+          __builtin_prefetch(data + r * outer + byte);
+      }
+    });
+  }
+
+  // outer and short inner: lanes of accumulators, one element of each output at a time. Where there
+  // is a single lane, a leaf is one block.
+  void leaf_rows(const Strip& strip, int64_t first, int64_t count, char* row) {
+    if (kernels_.few_rows != nullptr && plan_.reduced <= kLanes &&
+        plan_.reduced_shape.size() <= 1) {
+      return few_rows(strip, row);
+    }
+    Cascade cascade(kernels_, strip.columns, block_levels_);
+    const int64_t block = kernels_.lanes == 1 ? kLeaf : kBlock;
+    for (int64_t begin = first; begin < first + count; begin += block) {
+      const int64_t size = std::min(block, first + count - begin);
+      kernels_.start(lanes_, std::min(size, kernels_.lanes), strip.columns);
       for_runs(
           strip.input, begin, size, [&](char* data, int64_t done, int64_t inner, int64_t rows) {
             const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
@@ -125,27 +137,41 @@ class StripRunner {
               accumulate_rows(strip, data + r * outer, stride, done + r * inner, inner);
             }
           });
-      call_.kernels.fold_rows(lanes_, used, strip.columns);
-      std::memcpy(row, lanes_, static_cast<size_t>(strip.columns * call_.accumulator));
-      cascade.push(row);
+      kernels_.fold(lanes_, size, strip.columns, row);
+      if (count > block) cascade.push(row, size);
     }
-    cascade.finish(row);
+    if (count > block) cascade.finish(row);
+  }
+
+  // All elements of outputs that have no more than there are lanes.
+  void few_rows(const Strip& strip, char* row) {
+    const int64_t column = plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
+    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
+    if (!plan_.staged) {
+      return kernels_.few_rows(strip.input, stride, plan_.reduced, strip.columns, plan_.number,
+                               row);
+    }
+    load({strip.input, column, stride, strip.columns, plan_.reduced}, staged_);
+    kernels_.few_rows(staged_, strip.columns * call_.element, plan_.reduced, strip.columns,
+                      plan_.number, row);
   }
 
   void accumulate_rows(const Strip& strip, char* data, int64_t stride, int64_t first,
                        int64_t count) {
     const int64_t column = plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
-    if (!plan_.staged) return call_.kernels.rows(data, stride, first, count, strip.columns, lanes_);
-    const int64_t most = std::max<int64_t>(1, kTileBytes / (strip.columns * kMaxAccumulator));
+    if (!plan_.staged)
+      return kernels_.rows(data, stride, first, count, strip.columns, plan_.number, lanes_);
+    const int64_t widest = std::max(call_.element, element_size(plan_.input_dtype));
+    const int64_t most = std::max<int64_t>(1, kBufferBytes / (strip.columns * widest));
     for (int64_t done = 0; done < count; done += most) {
       const int64_t rows = std::min(most, count - done);
       load({data + done * stride, column, stride, strip.columns, rows}, staged_);
-      call_.kernels.rows(staged_, strip.columns * call_.accumulator, first + done, rows,
-                         strip.columns, lanes_);
+      kernels_.rows(staged_, strip.columns * call_.element, first + done, rows, strip.columns,
+                    plan_.number, lanes_);
     }
   }
 
-  // Elements [begin, begin + size) as contiguous memory in the accumulate type.
+  // Elements [begin, begin + size) as contiguous memory in the loaded type.
   const char* block_data(char* input, int64_t begin, int64_t size) {
     const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
     const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
@@ -154,7 +180,7 @@ class StripRunner {
       if (!plan_.staged && inner == size) {
         in_place = data;
       } else {
-        load({data, stride, outer, inner, rows}, staged_ + done * call_.accumulator);
+        load({data, stride, outer, inner, rows}, staged_ + done * call_.element);
       }
     });
     return in_place != nullptr ? in_place : staged_;
@@ -190,7 +216,7 @@ class StripRunner {
 
   // A tile, converted by way of the element dtype where the dtype argument asks for it.
   void load(const Tile& tile, char* to) {
-    const DType last = plan_.accumulate_dtype;
+    const DType last = plan_.loaded_dtype;
     if (plan_.element_dtype == plan_.input_dtype || plan_.element_dtype == last) {
       return stage_in(call_.stage, tile, plan_.input_dtype, last, to, raw_);
     }
@@ -201,48 +227,77 @@ class StripRunner {
 
   const Call& call_;
   const ReducePlan& plan_;
-  alignas(64) char lanes_[kLanes * kStripBytes];
+  const ReduceTypeKernels& kernels_;
+  std::vector<char> block_levels_;
+  alignas(64) char lanes_[kLaneBytes];
+  alignas(64) char results_[kMaxResults][kMaxColumns * kMaxElement];
   alignas(64) char staged_[kBufferBytes + 320];
   alignas(64) char raw_[kBufferBytes + 320];
-  alignas(64) char elements_[kBufferBytes];
+  alignas(64) char elements_[kBufferBytes + 320];
 };
 
 // Where strip number `index` lies.
 Strip strip_at(const Call& call, int64_t width, int64_t index) {
   const ReducePlan& plan = call.plan;
-  Strip strip{call.input, call.output, 1};
+  Strip strip{call.input, {call.outputs[0], call.outputs[1]}, 1};
   if (plan.kept_shape.empty()) return strip;
   const int64_t strips = (plan.kept_shape[0] + width - 1) / width;
   const int64_t first = index % strips * width;
   strip.columns = std::min(width, plan.kept_shape[0] - first);
   strip.input += first * plan.kept_input_strides[0];
-  strip.output += first * plan.kept_output_strides[0];
+  for (size_t k = 0; k < kMaxResults; ++k)
+    strip.outputs[k] += first * plan.kept_output_strides[k][0];
   index /= strips;
   for (int d = 1; d < plan.kept_shape.size(); ++d) {
     const int64_t i = index % plan.kept_shape[d];
     strip.input += i * plan.kept_input_strides[d];
-    strip.output += i * plan.kept_output_strides[d];
+    for (size_t k = 0; k < kMaxResults; ++k) strip.outputs[k] += i * plan.kept_output_strides[k][d];
     index /= plan.kept_shape[d];
   }
   return strip;
+}
+
+// Outputs that are reduced together: as many as the buffers hold.
+int64_t strip_width(const Call& call) {
+  const ReducePlan& plan = call.plan;
+  const int64_t columns = plan.kept_shape.empty() ? 1 : plan.kept_shape[0];
+  const int64_t row = std::min(kRowBytes, kLaneBytes / call.kernels.lanes);
+  int64_t width = std::min({columns, row / call.state, kMaxColumns});
+  if (plan.staged) {
+    const int64_t widest = std::max(call.element, element_size(plan.input_dtype));
+    const int64_t rows = plan.form == ReduceForm::inner ? 1 : std::min(plan.reduced, kStagedRows);
+    width = std::min(width,
+                     std::max<int64_t>(16, kBufferBytes / (widest * std::max<int64_t>(rows, 1))));
+  }
+  return width;
+}
+
+// A strip of more than a leaf, by one thread.
+void whole_strip(const Call& call, StripRunner& runner, const Strip& strip, char* row,
+                 std::vector<char>& levels) {
+  Cascade cascade(call.kernels, strip.columns, levels);
+  for (int64_t first = 0; first < call.plan.reduced; first += kLeaf) {
+    const int64_t count = std::min(kLeaf, call.plan.reduced - first);
+    runner.leaf(strip, first, count, row);
+    cascade.push(row, count);
+  }
+  cascade.finish(row);
 }
 
 void run_whole_strips(const Call& call, int64_t width, int64_t strips, const Parallel& parallel) {
   share(parallel, strips, static_cast<double>(call.plan.bytes) * call.plan.op->cost,
         [&](int64_t begin, int64_t end) {
           StripRunner runner(call);
-          alignas(64) char row[kStripBytes];
+          std::vector<char> levels;
+          alignas(64) char row[kRowBytes];
           for (int64_t s = begin; s < end; ++s) {
             const Strip strip = strip_at(call, width, s);
             if (call.plan.reduced == 0) {
-              call.kernels.identity(row, strip.columns);
+              runner.nothing(strip, row);
+            } else if (call.plan.reduced <= kLeaf) {
+              runner.leaf(strip, 0, call.plan.reduced, row);
             } else {
-              Cascade cascade(call.kernels, call.accumulator, strip.columns);
-              for (int64_t first = 0; first < call.plan.reduced; first += kLeaf) {
-                runner.leaf(strip, first, std::min(kLeaf, call.plan.reduced - first), row);
-                cascade.push(row);
-              }
-              cascade.finish(row);
+              whole_strip(call, runner, strip, row, levels);
             }
             runner.store(strip, row);
           }
@@ -253,7 +308,7 @@ void run_whole_strips(const Call& call, int64_t width, int64_t strips, const Par
 void run_split(const Call& call, int64_t width, int64_t strips, const Parallel& parallel) {
   const ReducePlan& plan = call.plan;
   const int64_t leaves = (plan.reduced + kLeaf - 1) / kLeaf;
-  const int64_t row_bytes = width * call.accumulator;
+  const int64_t row_bytes = (width * call.state + 15) / 16 * 16;
   std::vector<char> partial(static_cast<size_t>(strips * leaves * row_bytes));
   share(parallel, strips * leaves, static_cast<double>(plan.bytes) * plan.op->cost,
         [&](int64_t begin, int64_t end) {
@@ -265,12 +320,15 @@ void run_split(const Call& call, int64_t width, int64_t strips, const Parallel& 
           }
         });
   StripRunner runner(call);
-  alignas(64) char row[kStripBytes];
+  std::vector<char> levels;
+  alignas(64) char row[kRowBytes];
   for (int64_t s = 0; s < strips; ++s) {
     const Strip strip = strip_at(call, width, s);
-    Cascade cascade(call.kernels, call.accumulator, strip.columns);
-    for (int64_t leaf = 0; leaf < leaves; ++leaf)
-      cascade.push(partial.data() + (s * leaves + leaf) * row_bytes);
+    Cascade cascade(call.kernels, strip.columns, levels);
+    for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+      cascade.push(partial.data() + (s * leaves + leaf) * row_bytes,
+                   std::min(kLeaf, plan.reduced - leaf * kLeaf));
+    }
     cascade.finish(row);
     runner.store(strip, row);
   }
@@ -279,22 +337,27 @@ void run_split(const Call& call, int64_t width, int64_t strips, const Parallel& 
 }  // namespace
 
 void run_reduction(const ReducePlan& plan, const ReduceKernels& kernels, const StageKernels& stage,
-                   char* output, const char* input, const Parallel& parallel) {
+                   char* const* outputs, const char* input, const Parallel& parallel) {
   if (plan.outputs == 0) return;
+  const auto type = static_cast<size_t>(std::max(0, type_index(plan.loaded_dtype)));
+  const ReduceTypeKernels& of_type = kernels.variants[plan.variant]->by_type[type];
   const Call call{plan,
-                  kernels.by_type[compute_index(plan.accumulate_dtype)],
+                  of_type,
                   stage,
-                  output,
+                  outputs,
                   const_cast<char*>(input),
-                  element_size(plan.accumulate_dtype)};
+                  element_size(plan.loaded_dtype),
+                  state_bytes(of_type)};
   const int64_t columns = plan.kept_shape.empty() ? 1 : plan.kept_shape[0];
-  // Strips do not decide any result's bits, so that they may be narrowed for more threads to share
-  // them.
-  int64_t width = plan.strip;
+  int64_t width = strip_width(call);
   const auto strips_of = [&](int64_t w) {
     return plan.outputs / columns * ((columns + w - 1) / w);
   };
-  while (width > 16 && strips_of(width) < 4 * parallel.threads) width /= 2;
+  // Strips do not decide any result's bits, so that they may be narrowed for more threads to share
+  // them.
+  if (parallel.threads > 1) {
+    while (width > 16 && strips_of(width) < 4 * parallel.threads) width /= 2;
+  }
   const int64_t strips = strips_of(width);
   if (plan.split && strips < 4 * parallel.threads && parallel.threads > 1) {
     run_split(call, width, strips, parallel);

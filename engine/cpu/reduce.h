@@ -8,6 +8,6 @@
 namespace iterlab::cpu {
 
 void run_reduction(const ReducePlan& plan, const ReduceKernels& kernels, const StageKernels& stage,
-                   char* output, const char* input, const Parallel& parallel);
+                   char* const* outputs, const char* input, const Parallel& parallel);
 
 }  // namespace iterlab::cpu

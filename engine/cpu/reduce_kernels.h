@@ -1,123 +1,166 @@
-// The inner loops of reductions, in the order of Note [Same bits].
+// The kernel tables of reductions: which loops an operator has for each type of elements.
 #pragma once
 
 #include "engine/cpu/kernel_table.h"
-#include "engine/cpu/vec_math.h"
-#include "iterlab/reduce.h"
-
-#include <algorithm>
+#include "engine/cpu/reduce_exact.h"
+#include "engine/cpu/reduce_ordered.h"
+#include "engine/cpu/reduce_positions.h"
+#include "iterlab/op.h"
 
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 
-template <class Op, class T>
-struct ReduceLoops {
-  using L = Lane<T>;
+// The C++ type of a compute dtype.
+template <DType dtype>
+struct TypeOf;
+#define ITERLAB_TYPE_OF(type, name, text) \
+  template <>                             \
+  struct TypeOf<DType::name> {            \
+    using Type = type;                    \
+  };
+ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_TYPE_OF)
+#undef ITERLAB_TYPE_OF
 
-  static void identity(char* accumulators, int64_t count) {
-    T* const a = reinterpret_cast<T*>(accumulators);
-    for (int64_t i = 0; i < count; ++i) a[i] = Op{}.template identity<L>().value;
-  }
-
-  static void combine(char* accumulators, const char* others, int64_t count) {
-    T* const a = reinterpret_cast<T*>(accumulators);
-    const T* const b = reinterpret_cast<const T*>(others);
-    for (int64_t i = 0; i < count; ++i) a[i] = Op{}.combine(L(a[i]), L(b[i])).value;
-  }
-
-  static T fold(T (&lanes)[kLanes]) {
-    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-      for (int64_t l = 0; l < half; ++l)
-        lanes[l] = Op{}.combine(L(lanes[l]), L(lanes[l + half])).value;
-    }
-    return lanes[0];
-  }
-
-  // One block of `count` <= kBlock contiguous elements into one accumulator.
-  static void block(const char* data, int64_t count, char* accumulator) {
-    const T* const x = reinterpret_cast<const T*>(data);
-    T lanes[kLanes];
-    for (T& lane : lanes) lane = Op{}.template identity<L>().value;
-    int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = Op{}.combine(L(lanes[l]), L(x[i + l])).value;
-    }
-    for (int64_t l = 0; i + l < count; ++l) lanes[l] = Op{}.combine(L(lanes[l]), L(x[i + l])).value;
-    *reinterpret_cast<T*>(accumulator) = fold(lanes);
-  }
-
-  // Rows `first` ... of a block into kLanes rows of accumulators: row i goes to lane i % kLanes.
-  // Dense rows are taken kLanes at a time: they lie as the accumulators do, so that a few columns
-  // make whole vectors.
-  static void rows(const char* data, int64_t row_stride, int64_t first, int64_t count,
-                   int64_t columns, char* lanes) {
-    const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
-    int64_t r = 0;
-    while (r < count) {
-      const int64_t lane = (first + r) % kLanes;
-      const int64_t together = row_stride == bytes ? std::min(kLanes - lane, count - r) : 1;
-      combine(lanes + lane * bytes, data + r * row_stride, together * columns);
-      r += together;
-    }
-  }
-
-  // The first `used` lane rows of a block into one row of accumulators, the first. Unused lanes
-  // hold the identity.
-  static void fold_rows(char* lanes, int64_t used, int64_t columns) {
-    const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
-    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-      if (used > half) combine(lanes, lanes + half * bytes, (used - half) * columns);
-      used = std::min(used, half);
-    }
-  }
-
-  static void project(char* accumulators, int64_t count, int64_t reduced) {
-    T* const a = reinterpret_cast<T*>(accumulators);
-    const L total(Number::of(reduced).to<T>());
-    for (int64_t i = 0; i < count; ++i) a[i] = Op{}.project(L(a[i]), total).value;
-  }
+template <class Formula, class T>
+struct FormulaFor {
+  using Type = Formula;
+};
+template <class Formula, class T>
+  requires(std::is_integral_v<T> && requires { typename Formula::Integral; })
+struct FormulaFor<Formula, T> {
+  using Type = typename Formula::Integral;
 };
 
-template <class Op, class T>
-constexpr ReduceTypeKernels reduce_type_kernels() {
-  using Loops = ReduceLoops<Op, T>;
-  return {&Loops::identity, &Loops::combine,   &Loops::block,
-          &Loops::rows,     &Loops::fold_rows, &Loops::project};
-}
+// The unsigned type of an integer's width; other types are themselves, and so is bool where it is
+// collected in bool.
+template <class T, bool as_byte>
+struct Signless {
+  using Type = T;
+};
+template <class T, bool as_byte>
+  requires(std::is_integral_v<T> && (as_byte || !std::is_same_v<T, bool>))
+struct Signless<T, as_byte> {
+  using Type = formulas::Bits<T>;
+};
 
-// Whether some dtype of the operator is accumulated in T.
-template <class Op, class T>
-constexpr bool accumulates_in() {
+// The loops of formula F for elements E of operator Op.
+template <class Op, class F, class E>
+struct LoopsFor {
+  using T = typename TypeOf<accumulate_dtype(Op::facts.accumulate, dtype_of<E>)>::Type;
+  using Formula = typename FormulaFor<F, T>::Type;
+  using Bits = ExactLoops<Formula, typename Signless<E, !std::is_same_v<T, E>>::Type,
+                          typename Signless<T, false>::Type>;
+  using Type =
+      std::conditional_t<std::is_integral_v<T>,
+                         std::conditional_t<Formula::kSignless, Bits, ExactLoops<Formula, E, T>>,
+                         OrderedLoops<Formula, E, T>>;
+  static constexpr int64_t lanes = std::is_integral_v<T> ? 1 : kLanes;
+  static constexpr int64_t components = Formula::components;
+  static constexpr int64_t bytes[2] = {sizeof(T), sizeof(T)};
+};
+template <class Op, class F, class E>
+  requires requires { F::kPosition; }
+struct LoopsFor<Op, F, E> {
+  using Type = PositionLoops<F, E>;
+  static constexpr int64_t lanes = 1;
+  static constexpr int64_t components = 2;
+  static constexpr int64_t bytes[2] = {sizeof(int64_t), sizeof(E)};
+};
+
+// Whether elements of type E reach the loops: those of a dtype of the operator, in its compute type
+// or, where the loops of the first variant read halves, as they are.
+template <class Op, class E>
+constexpr bool reads(bool first_variant) {
+  constexpr DType dtype = dtype_of<E>;
+  if (type_index(dtype) >= kNumComputeTypes) {
+    return first_variant && Op::facts.reads_halves &&
+           (dtype == DType::Half || dtype == DType::BFloat16);
+  }
   bool found = false;
-#define ITERLAB_FIND(type, dtype, text)                  \
-  found = found || (Op::dtypes.contains(DType::dtype) && \
-                    accumulate_dtype(Op::accumulate, DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, name, text) \
+  found = found || (Op::dtypes.contains(DType::name) && compute_dtype(DType::name) == dtype);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;
 }
 
-template <class Op, class T>
-constexpr ReduceTypeKernels reduce_type_kernels_or_none() {
-  if constexpr (accumulates_in<Op, T>()) {
-    return reduce_type_kernels<Op, T>();
+template <class Loops>
+constexpr auto few_rows_or_null() -> decltype(ReduceTypeKernels::few_rows) {
+  if constexpr (requires { &Loops::few_rows; }) return &Loops::few_rows;
+  return nullptr;
+}
+
+template <class Op, class Projection, class Loops>
+constexpr auto project_or_null() -> decltype(ReduceTypeKernels::project) {
+  constexpr bool is_state =
+      &Projection::template project<Lane<double>> == &Reduction::project<Lane<double>>;
+  if constexpr (is_state && !requires { Projection::Formula::kPosition; }) {
+    return nullptr;
+  } else {
+    return &Loops::template project<Projection, Op::num_outputs>;
+  }
+}
+
+template <class Op, class Projection, class E, bool first_variant>
+constexpr ReduceTypeKernels type_kernels() {
+  if constexpr (reads<Op, E>(first_variant)) {
+    using For = LoopsFor<Op, typename Projection::Formula, E>;
+    using Loops = typename For::Type;
+    return {For::components,
+            {For::bytes[0], For::bytes[1]},
+            For::lanes,
+            &Loops::inner,
+            &Loops::start,
+            &Loops::rows,
+            few_rows_or_null<Loops>(),
+            &Loops::fold,
+            &Loops::combine,
+            project_or_null<Op, Projection, Loops>()};
   } else {
     return {};
   }
 }
 
-template <class Op>
-constexpr ReduceKernels reduce_kernels_of() {
-#define ITERLAB_ENTRY(type, dtype, text) reduce_type_kernels_or_none<Op, type>(),
-  return {{ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_ENTRY)}};
+template <class Op, class Projection, bool first_variant>
+constexpr ReduceVariant variant_of() {
+  ReduceVariant variant{};
+#define ITERLAB_ENTRY(type, name, text) \
+  variant.by_type[type_index(DType::name)] = type_kernels<Op, Projection, type, first_variant>();
+  ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_ENTRY)
 #undef ITERLAB_ENTRY
+  return variant;
 }
 
+template <class Op, class Projection, bool first_variant>
+inline constexpr ReduceVariant kVariant = variant_of<Op, Projection, first_variant>();
+
+template <class Op, class First, class... Others>
+constexpr ReduceKernels kernels_of_variants(std::tuple<First, Others...>*) {
+  return {{&kVariant<Op, First, true>, &kVariant<Op, Others, false>...}};
+}
+
+template <class Op>
+constexpr ReduceKernels reduce_kernels_of() {
+  if constexpr (requires { typename Op::Variants; }) {
+    return kernels_of_variants<Op>(static_cast<typename Op::Variants*>(nullptr));
+  } else {
+    return {{&kVariant<Op, Op, true>}};
+  }
+}
+
+// Appends the kernels of a list of operators to `table`, in the list's order.
 template <class... Ops>
-void append_reduce_kernels(OpList<Ops...>, const ReduceKernels**& next) {
+void append_kernels_of(OpList<Ops...>, const ReduceKernels**& next) {
   static constexpr ReduceKernels kernels[] = {reduce_kernels_of<Ops>()...};
   for (const ReduceKernels& one : kernels) *next++ = &one;
 }
+
+// One for each list of iterlab/ops/reduce.h, in its order, each in a file of its own.
+void append_sum_kernels(const ReduceKernels**& next);
+void append_extreme_kernels(const ReduceKernels**& next);
+void append_position_kernels(const ReduceKernels**& next);
+void append_truth_kernels(const ReduceKernels**& next);
+void append_moment_kernels(const ReduceKernels**& next);
 
 }  // namespace CPU_CAPABILITY
 }  // namespace iterlab::cpu

@@ -119,10 +119,5 @@ ITERLAB_FN Vec<T> fma(const Vec<T>& a, const Vec<T>& b, const Vec<T>& c) {
   return at::vec::fmadd(a, b, c);
 }
 
-template <class T>
-ITERLAB_FN Vec<T> exp(const Vec<T>& x) {
-  return x.exp();
-}
-
 }  // namespace math
 }  // namespace iterlab

@@ -5,8 +5,10 @@
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ITERLAB_FN __host__ __device__ inline __attribute__((always_inline))
+#define ITERLAB_DECLARED __host__ __device__  // of a function that a backend defines
 #else
 #define ITERLAB_FN inline __attribute__((always_inline))
+#define ITERLAB_DECLARED
 #endif
 
 namespace iterlab {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -166,6 +167,7 @@ inline constexpr DTypeSet kFloat8{DType::Float8_e5m2, DType::Float8_e4m3fn, DTyp
 inline constexpr DTypeSet kComplex{DType::ComplexHalf, DType::ComplexFloat, DType::ComplexDouble};
 inline constexpr DTypeSet kReal = kBool | kInteger | kFloating;
 inline constexpr DTypeSet kFloatingAndComplex = kFloating | kComplex;
+inline constexpr DTypeSet kNumeric = kInteger | kFloatingAndComplex;
 inline constexpr DTypeSet kAllButFloat8 = kReal | kComplex;
 inline constexpr DTypeSet kAllDTypes = kAllButFloat8 | kFloat8;
 
@@ -186,6 +188,20 @@ constexpr DType real_of(DType dtype) {
       return DType::Double;
     default:
       return dtype;
+  }
+}
+
+// The largest finite number of a floating dtype, or of a complex dtype's parts.
+constexpr double highest_finite(DType dtype) {
+  switch (real_of(dtype)) {
+    case DType::Half:
+      return 65504;
+    case DType::BFloat16:
+      return 0x1.FEp127;
+    case DType::Float:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 

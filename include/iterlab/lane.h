@@ -28,7 +28,12 @@ using scalar_of = typename V::value_type;
 // A constant as a V.
 template <class V, class X>
 ITERLAB_FN V constant(X x) {
-  return V(static_cast<scalar_of<V>>(x));
+  using T = scalar_of<V>;
+  if constexpr (is_complex_v<T>) {
+    return V(T(static_cast<typename T::value_type>(x)));
+  } else {
+    return V(static_cast<T>(x));
+  }
 }
 
 namespace detail {

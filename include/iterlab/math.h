@@ -81,13 +81,4 @@ ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   }
 }
 
-template <class T>
-ITERLAB_FN Lane<T> exp(Lane<T> x) {
-  if constexpr (is_complex_v<T>) {
-    return T(std::exp(std::complex<typename T::value_type>(x.value)));
-  } else {
-    return std::exp(x.value);
-  }
-}
-
 }  // namespace iterlab::math

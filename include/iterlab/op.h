@@ -2,7 +2,9 @@
 // that supply defaults.
 #pragma once
 
-#include "iterlab/dtype.h"
+#include "iterlab/number.h"
+#include "iterlab/promote.h"
+#include "iterlab/reduce_facts.h"
 
 #include <array>
 #include <string_view>
@@ -12,11 +14,13 @@ namespace iterlab {
 // How the result dtype follows from the common dtype of the promoted inputs (torch's promotion
 // kinds).
 enum class Promotion : uint8_t {
-  Default,        // result = common dtype
-  IntToFloat,     // integers and bool compute and return the default dtype
-  AlwaysBool,     // computes in the common dtype, returns bool
-  ComplexToReal,  // computes in the common dtype, returns its real dtype
-  ToArgument,     // returns the dtype that an argument names (a cast)
+  Default,                  // result = common dtype
+  IntToFloat,               // integers and bool compute and return the default dtype
+  FloatToBool,              // computes as IntToFloat, returns bool
+  AlwaysBool,               // computes in the common dtype, returns bool
+  ComplexToReal,            // computes in the common dtype, returns its real dtype
+  ToArgument,               // returns the dtype that an argument names (a cast)
+  IntToFloatComplexToReal,  // IntToFloat and ComplexToReal
 };
 
 // How a parameter that is not a tensor is declared in the schema, checked, and given to the
@@ -30,6 +34,7 @@ enum class ParameterKind : uint8_t {
   Bool,    // a bool; an int64_t
   Choice,  // one of the strings in `choices`; its position, an int64_t
   DType,   // the dtype of the result; the functor does not see it
+  MemoryFormat,  // the layout of the result, or None; the functor does not see it
 };
 
 struct Parameter {
@@ -37,6 +42,7 @@ struct Parameter {
   ParameterKind kind = ParameterKind::Scalar;
   const char* default_value = nullptr;  // as the schema spells it; null: required
   bool keyword_only = false;
+  bool at_least_zero = false;            // of a Float: refused where negative
   std::array<const char*, 3> choices{};  // a null among the first ones stands for None
   int num_choices = 0;
 };
@@ -55,6 +61,65 @@ struct Optional {
   V value;
   bool given;
 };
+
+// Whether a parameter is a number that the functor takes after the tensor operands.
+constexpr bool reaches_functor(ParameterKind kind) {
+  return kind != ParameterKind::DType && kind != ParameterKind::MemoryFormat;
+}
+
+// What a functor gets after its parameters, besides what the schema says.
+enum class Extra : uint8_t {
+  None,
+  Power,  // a Power: what the last input is, where it was given as a number
+  DType,  // the common dtype, an int64_t: for what depends on the width that results are kept in
+};
+
+// Exponents that are computed without the power function, as ATen does, where they are numbers. The
+// same for all lanes.
+enum class Power : uint8_t {
+  Other,
+  One,
+  Same,
+  Square,
+  Cube,
+  Root,
+  InverseRoot,
+  Inverse,
+  InverseSquare,
+};
+
+inline Power power_of(const Number& exponent) {
+  if (exponent.is_none() || exponent.imag != 0) return Power::Other;
+  const double value = exponent.to<double>();
+  return value == 0      ? Power::One
+         : value == 1    ? Power::Same
+         : value == 2    ? Power::Square
+         : value == 3    ? Power::Cube
+         : value == 0.5  ? Power::Root
+         : value == -0.5 ? Power::InverseRoot
+         : value == -1   ? Power::Inverse
+         : value == -2   ? Power::InverseSquare
+                         : Power::Other;
+}
+
+// What a definition's own check of a call's inputs sees of each.
+struct InputFacts {
+  DType dtype;
+  PromotionCategory category;
+};
+
+// Null where the inputs will do, else what was expected of them.
+using InputCheck = const char* (*)(const InputFacts* inputs);
+
+// What a definition's own check of its parameters says: what was expected of them, or null where
+// they will do.
+struct Refusal {
+  const char* expected = nullptr;
+  bool not_implemented = false;  // which exception it is: NotImplementedError, or RuntimeError
+};
+
+// `parameters`: in the order of the functor.
+using ParameterCheck = Refusal (*)(const Number* parameters, DType common_dtype);
 
 // Which schemas an operator gets.
 enum Variants : uint8_t {
@@ -80,12 +145,6 @@ struct AutocastPolicy {
 
 enum class OpKind : uint8_t { Elementwise, Reduction };
 
-// What dtype a reduction collects and returns by default.
-enum class Accumulate : uint8_t {
-  Sum,     // integers and bool in int64, half types in float; integers return int64
-  Native,  // the dtype itself (min, max)
-};
-
 // Everything that is known of an operator apart from its formula. Plain data: the planner, the
 // dispatcher registration, the documentation, the tests and the benchmarks read it, none of them
 // knows an operator by name.
@@ -98,28 +157,32 @@ struct OpInfo {
   int num_outputs;
   std::array<const char*, kMaxOperands> inputs;  // argument names
   uint32_t
-      promoted_inputs;   // bit i: input i takes part in promotion and is cast to the common dtype
-  uint32_t bool_inputs;  // bit i: input i must be bool (or uint8, as torch allows)
+      promoted_inputs;     // bit i: input i takes part in promotion and is cast to the common dtype
+  uint32_t bool_inputs;    // bit i: input i must be bool (or uint8, as torch allows)
+  uint32_t number_inputs;  // bit i: input i is one value, a number or a 0-d tensor, which is cast
+                           // to the common dtype and takes no part in promotion
+  uint32_t
+      unread_inputs;      // bit i: input i gives shape, dtype and layout; its elements are not read
+  bool numbers_must_fit;  // a number that the common dtype cannot hold is refused, not wrapped
+  InputCheck refuses;     // null, or the definition's own check
   int num_parameters;
   std::array<Parameter, kMaxParameters> parameters;
+  ParameterCheck refuses_parameters;  // null, or the definition's own check
   Promotion promotion;
-  DTypeSet dtypes;        // common dtypes that the operator computes
-  Accumulate accumulate;  // of reductions
+  DTypeSet dtypes;         // common dtypes that the operator computes
+  int rounding_parameter;  // a Choice that, unless it is the first one, makes the promotion Default
+                           // and the common dtypes these; -1: none
+  DTypeSet rounded_dtypes;
+  Extra extra;
+  ReduceFacts reduction;
   uint8_t variants;
-  bool preserves_strides;  // a dense input's strides are the result's, to the letter
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
+  bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
+                           // or those of a memory format argument
   AutocastPolicy autocast;
   double cost;  // work per element relative to an add; weighs the grain of parallel work
 };
-
-// The type that a reduction of elements of `dtype` collects in.
-constexpr DType accumulate_dtype(Accumulate accumulate, DType dtype) {
-  if (accumulate == Accumulate::Sum && is_integral(dtype, true)) {
-    return DType::Long;
-  }
-  return compute_dtype(dtype);
-}
 
 // Base of elementwise operators with N tensor inputs. A definition derives from Unary, Binary or
 // Ternary, states what differs from the defaults below, and has a `template <class V> V
@@ -132,12 +195,22 @@ struct Elementwise {
   static constexpr int num_outputs = 1;
   static constexpr uint32_t promoted_inputs = (1u << N) - 1;
   static constexpr uint32_t bool_inputs = 0;
+  static constexpr uint32_t number_inputs = 0;
+  static constexpr uint32_t unread_inputs = 0;
+  static constexpr bool numbers_must_fit = false;
+  static constexpr InputCheck refuses = nullptr;
   static constexpr std::array<Parameter, 0> parameters{};
   static constexpr Promotion promotion = Promotion::Default;
+  static constexpr ParameterCheck refuses_parameters = nullptr;
   static constexpr DTypeSet dtypes = kAllButFloat8;
-  static constexpr Accumulate accumulate = Accumulate::Native;
+  static constexpr int rounding_parameter = -1;
+  static constexpr DTypeSet rounded_dtypes{};
+  static constexpr Extra extra = Extra::None;
+  static constexpr bool simd = true;          // false: a loop over Lane<T> for floating types too
+  static constexpr bool complex_simd = true;  // false: a loop over Lane<T> for complex types
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
+  static constexpr bool preserves_strides = false;
   static constexpr double cost = 1;
 };
 
@@ -160,19 +233,38 @@ constexpr OpInfo info_of() {
               .inputs = {},
               .promoted_inputs = Op::promoted_inputs,
               .bool_inputs = Op::bool_inputs,
+              .number_inputs = 0,
+              .unread_inputs = 0,
+              .numbers_must_fit = false,
+              .refuses = nullptr,
               .num_parameters = static_cast<int>(Op::parameters.size()),
               .parameters = {},
+              .refuses_parameters = nullptr,
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
-              .accumulate = Op::accumulate,
+              .rounding_parameter = -1,
+              .rounded_dtypes = {},
+              .extra = Extra::None,
+              .reduction = {},
               .variants = Op::variants,
-              .preserves_strides = false,
               .moves_bits = Op::moves_bits,
+              .preserves_strides = false,
               .autocast = {},
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
-  if constexpr (requires { Op::preserves_strides; }) info.preserves_strides = true;
   if constexpr (requires { Op::autocast; }) info.autocast = Op::autocast;
+  if constexpr (Op::kind == OpKind::Elementwise) {
+    info.number_inputs = Op::number_inputs;
+    info.unread_inputs = Op::unread_inputs;
+    info.numbers_must_fit = Op::numbers_must_fit;
+    info.refuses = Op::refuses;
+    info.rounding_parameter = Op::rounding_parameter;
+    info.rounded_dtypes = Op::rounded_dtypes;
+    info.refuses_parameters = Op::refuses_parameters;
+    info.extra = Op::extra;
+    info.preserves_strides = Op::preserves_strides;
+  }
+  if constexpr (requires { Op::facts; }) info.reduction = Op::facts;
   for (size_t i = 0; i < Op::inputs.size(); ++i) info.inputs[i] = Op::inputs[i];
   for (size_t i = 0; i < Op::parameters.size(); ++i) info.parameters[i] = Op::parameters[i];
   return info;
@@ -183,7 +275,7 @@ constexpr OpInfo info_of() {
 template <class Op>
 constexpr size_t number_parameters() {
   size_t count = 0;
-  for (const Parameter& parameter : Op::parameters) count += parameter.kind != ParameterKind::DType;
+  for (const Parameter& parameter : Op::parameters) count += reaches_functor(parameter.kind);
   return count;
 }
 

@@ -17,6 +17,9 @@ enum class OutputKind : uint8_t {
   Inplace,    // the first input: neither resized nor broadcast
 };
 
+// The layout that a caller asks of a result.
+enum class MemoryFormat : uint8_t { Preserve, Contiguous, ChannelsLast, ChannelsLast3d };
+
 // One tensor of a call. `Int` is int64_t for real tensors and a symbolic integer for Meta. Sizes
 // and strides are in elements and point into the tensor's own storage, which outlives the plan's
 // making.
@@ -45,6 +48,9 @@ struct BasicOperands {
   DType dtype_argument =
       DType::Undefined;  // the dtype that Promotion::ToArgument and reductions are given
   DType default_dtype = DType::Float;  // torch.get_default_dtype() of the calling thread
+
+  bool rounds = false;  // the operator's rounding parameter is not its first choice
+  MemoryFormat memory_format = MemoryFormat::Preserve;  // of operators that preserve strides
 
   int size() const { return num_outputs + num_inputs; }
   BasicOperand<Int>& output(int i) { return list[static_cast<size_t>(i)]; }

@@ -15,20 +15,21 @@ namespace iterlab {
 //   - the lanes of a block are folded in halves: lane l with l + 8, then l + 4, l + 2, l + 1;
 //   - blocks are combined pairwise: neighbours, then neighbours of those, as a binary counter
 //   carries.
-// The lanes are what SIMD needs, and the tree bounds the rounding error by about kBlock / kLanes +
-// log2(blocks) steps. Every loop follows this order: the inner form keeps a block's lanes in
-// vectors; the outer form has a row of accumulators for each lane; threads take whole leaves of
-// kLeafBlocks blocks, a subtree of the counter.
+// Formulas that are exact (integers, truth values, positions) give the same bits in any order, and
+// have one lane. The lanes are what SIMD needs, and the tree bounds the rounding error by about
+// kBlock / kLanes + log2(blocks) steps. Every loop follows this order: the inner form keeps a
+// block's lanes in vectors; the outer form has a row of accumulators for each lane; threads take
+// whole leaves of kLeafBlocks blocks, a subtree of the counter.
 inline constexpr int64_t kLanes = 16;
 inline constexpr int64_t kBlock = 1024;
 inline constexpr int64_t kLeafBlocks = 64;
 inline constexpr int64_t kLeaf = kBlock * kLeafBlocks;
 
-// Base of reductions over one tensor. A definition states what differs, and has
-//   template <class V> V identity() const;          // combining it changes nothing
-//   template <class V> V combine(V a, V b) const;   // associative
-//   template <class V> V project(V total, V count) const;  // from the accumulated value to the
-//   result
+// Base of reductions over one tensor. A definition states what differs, names its formula
+// (reduce_formulas.h), and has
+//   template <class V> static void project(const V* total, double count, double number, V*
+//   results);
+// from the accumulated components to the results; the default is the first component.
 struct Reduction {
   static constexpr OpKind kind = OpKind::Reduction;
   static constexpr int num_inputs = 1;
@@ -42,10 +43,10 @@ struct Reduction {
   static constexpr uint8_t variants = kFunctional | kOut;
   static constexpr bool moves_bits = false;
   static constexpr double cost = 1;
-  static constexpr Accumulate accumulate = Accumulate::Sum;
+  static constexpr ReduceFacts facts{};
   template <class V>
-  ITERLAB_FN V project(V total, V) const {
-    return total;
+  ITERLAB_FN static void project(const V* total, double, double, V* results) {
+    results[0] = total[0];
   }
 };
 

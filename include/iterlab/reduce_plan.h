@@ -29,24 +29,27 @@ struct BasicReduceShapePlan {
   DimsOf<Int> output_strides;  // in elements: contiguous
   DType input_dtype = DType::Undefined;
   DType element_dtype =
-      DType::Undefined;  // elements are converted to it first (the dtype argument)
+      DType::Undefined;                   // elements are converted to it first (the dtype argument)
+  DType loaded_dtype = DType::Undefined;  // the type in which kernels read elements
   DType accumulate_dtype = DType::Undefined;  // the type that they are collected in
-  DType result_dtype = DType::Undefined;
-  bool resized_output = false;
+  std::array<DType, kMaxResults> result_dtypes{DType::Undefined, DType::Undefined};
+  int variant = 0;               // the formula that the number chooses
+  uint32_t resized_outputs = 0;  // bit i: given output i has to be resized
 };
 
 struct ReducePlan : BasicReduceShapePlan<int64_t> {
   int64_t outputs = 0;  // number of results
   int64_t reduced = 0;  // number of elements for each
   // Byte strides, fastest dim of the input first, coalesced.
-  Dims kept_shape, kept_input_strides, kept_output_strides;
+  Dims kept_shape, kept_input_strides;
+  std::array<Dims, kMaxResults> kept_output_strides;
   Dims reduced_shape, reduced_strides;
-  DType output_dtype =
-      DType::Undefined;  // of the tensor that is written: the result dtype, or that of out=
+  // Of the tensors that are written: the result dtypes, or those of out=.
+  std::array<DType, kMaxResults> output_dtypes{DType::Undefined, DType::Undefined};
   ReduceForm form = ReduceForm::inner;
+  double number = 0;    // the reduction's own: a norm's order, a variance's correction
   bool split = false;   // few outputs: the leaves of one output may be shared between threads
-  bool staged = false;  // elements go through a buffer in the accumulate type
-  int64_t strip = 1;    // outputs along the first kept dim that are reduced together
+  bool staged = false;  // elements go through a buffer in the loaded type
   int64_t bytes = 0;
 };
 

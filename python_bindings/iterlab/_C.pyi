@@ -22,6 +22,7 @@ def make_plan(
     inplace: bool = False,
     dtype: str = "",
     default_dtype: str = "float32",
+    rounds: bool = False,
 ) -> dict[str, Any]:
     """Plan an elementwise call; give its facts, the fields of `iterlab.Plan`."""
 

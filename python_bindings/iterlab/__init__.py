@@ -1,7 +1,8 @@
 """Elementwise and reduction operators for PyTorch without slow cases, explained.
 
 >>> import torch, iterlab
->>> torch.ops.iterlab.add(x, y)          # any layout, any dtype, differentiable
+>>> iterlab.add(x, y)                    # any layout, any dtype, differentiable
+>>> torch.ops.iterlab.add(x, y)          # the same as an operator of torch's dispatcher
 >>> print(iterlab.explain("add", x, y))  # which loop that runs, and why
 """
 
@@ -9,9 +10,13 @@ from iterlab._load import load
 
 load()
 
+from iterlab import _functions  # noqa: E402
 from iterlab._C import cpu_capability  # noqa: E402
+from iterlab._functions import *  # noqa: E402, F403
 from iterlab.explain import Explanation, explain  # noqa: E402
+from iterlab.override import override_aten  # noqa: E402
 from iterlab.planning import OperandPlan, Plan, ReductionPlan, force_path, plan  # noqa: E402
+from iterlab.profile import Profile, profile  # noqa: E402
 from iterlab.table import OpEntry, Parameter, op_table  # noqa: E402
 
 __version__ = "0.1.0"
@@ -22,10 +27,14 @@ __all__ = [
     "OperandPlan",
     "Parameter",
     "Plan",
+    "Profile",
     "ReductionPlan",
     "cpu_capability",
     "explain",
     "force_path",
     "op_table",
+    "override_aten",
     "plan",
+    "profile",
+    *_functions.__all__,
 ]

@@ -30,3 +30,5 @@ def load() -> None:
     check_torch(_build_info.torch_version, torch.__version__)
     folder = Path(_build_info.__file__).parent
     torch.ops.load_library(folder / "libiterlab_ops.so")  # type: ignore[no-untyped-call]
+    if _build_info.cuda_version is not None:
+        torch.ops.load_library(folder / "libiterlab_cuda.so")  # type: ignore[no-untyped-call]

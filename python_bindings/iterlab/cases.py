@@ -131,10 +131,12 @@ def _plain_operands(entry: OpEntry, form: str) -> tuple[str, ...] | None:
     wanted = "float32" if "float32" in entry.dtypes else entry.dtypes[0]
     if wanted not in known:
         return None
-    return tuple(
-        ("bool" if entry.bool_inputs >> i & 1 else known[wanted]) + form
-        for i in range(len(entry.inputs))
-    )
+
+    def operand(i: int) -> str:
+        dtype = "bool" if entry.bool_inputs >> i & 1 else known[wanted]
+        return dtype + ("[]" if entry.number_inputs >> i & 1 else form)
+
+    return tuple(operand(i) for i in range(len(entry.inputs)))
 
 
 def _of_operator(entry: OpEntry) -> Iterator[Case]:

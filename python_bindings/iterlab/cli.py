@@ -1,4 +1,4 @@
-"""The command line: `iterlab demo | explain | bench | ops | doctor`."""
+"""The command line: `iterlab demo | explain | profile | bench | ops | doctor`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from iterlab import spec
 from iterlab.planning import force_path
 from iterlab.table import op_table
 
+MODES = ("none", "grad", "no_grad", "inference_mode", "autocast", "fake", "vmap")
+NO_RUN = ("fake", "vmap")
 PATHS = ("vectorized", "strided", "tiled", "generic")
 
 
@@ -56,22 +58,49 @@ def _call_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def explain(options: argparse.Namespace) -> None:
-    """Print the plan of a call on operands written as specs."""
+    """Print what a call on operands written as specs does."""
     from iterlab.explain import explain as explain_call
+    from iterlab.modes import call_in
 
-    operands = [spec.parse(text, "meta") for text in options.operands]
-    out = None if options.out is None else spec.parse(options.out, "meta")
-    if not isinstance(out, torch.Tensor | None):
-        raise ValueError(f"iterlab: expected a tensor as --out, got '{options.out}'")
+    operands = [spec.parse(text, filled=options.run) for text in options.operands]
+    arguments = _call_arguments(options)
+    if options.out is not None:
+        arguments["out"] = spec.parse(options.out, filled=options.run)
+        if not isinstance(arguments["out"], torch.Tensor):
+            raise ValueError(f"iterlab: expected a tensor as --out, got '{options.out}'")
+    if options.run and options.mode in NO_RUN:
+        raise ValueError(f"iterlab: expected --run in a mode that computes, got {options.mode}")
     with force_path(options.path) if options.path else nullcontext():
-        explanation = explain_call(options.op, *operands, out=out, **_call_arguments(options))
+        explanation = call_in(
+            options.mode,
+            lambda *given: explain_call(options.op, *given, run=options.run, **arguments),
+            operands,
+        )
+    _write(options, explanation)
+
+
+def _write(options: argparse.Namespace, result: Any) -> None:
+    """Write a result where the options say: an HTML page, JSON, or the terminal."""
     if options.html is not None:
-        Path(options.html).write_text(explanation.html_page(), encoding="utf-8")
+        Path(options.html).write_text(result.html_page(), encoding="utf-8")
         print(f"wrote {options.html}", file=sys.stderr)
     if options.json:
-        print(json.dumps(explanation.to_dict(), indent=2))
+        print(json.dumps(result.to_dict(), indent=2, default=str))
     elif options.html is None:
-        console().print(explanation if sys.stdout.isatty() else str(explanation))
+        # Plain text is printed as it is: rich would read "[tiled]" as markup.
+        console().print(result) if sys.stdout.isatty() else print(result)
+
+
+def profile(options: argparse.Namespace) -> int:
+    """Run a script under the profiler; print the tree and what to look at."""
+    from iterlab.script import profile_script
+
+    result, code = profile_script(options.script, options.arguments)
+    if options.trace is not None:
+        result.save_chrome_trace(options.trace)
+        print(f"wrote {options.trace}", file=sys.stderr)
+    _write(options, result)
+    return code
 
 
 def console() -> Console:
@@ -111,15 +140,20 @@ def bench(options: argparse.Namespace) -> None:
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what this installation is, what works, and what to do about what does not."""
-    from iterlab.doctor import report
+    from iterlab.doctor import findings, report
 
+    if options.json:
+        print(json.dumps([vars(finding) for finding in findings()], indent=2))
+        return 0
     return report(console())
 
 
 def _add_explain(commands: Any) -> None:
     parser = commands.add_parser("explain", help="say which loop a call gets, and why")
     parser.add_argument(
-        "op", metavar="OP", help="an operator: add, add_, sum ... (`iterlab ops` lists them)"
+        "op",
+        metavar="OP",
+        help="an operator: add, add_, sum ... (`iterlab ops` lists them), or torch's: aten::add",
     )
     parser.add_argument(
         "operands", metavar="SPEC", nargs="+", help="an operand: 'f32[4096,4096].t()', or a number"
@@ -131,10 +165,26 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument(
         "--arg", metavar="NAME=VALUE", action="append", default=[], help="another argument: alpha=2"
     )
+    parser.add_argument("--mode", choices=MODES, default="none", help="explain it in this mode")
+    parser.add_argument("--run", action="store_true", help="run the call and measure it, too")
     parser.add_argument("--path", choices=PATHS, help="force this path")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="FILE", help="write a page that opens from disk")
-    parser.set_defaults(run=explain)
+    parser.set_defaults(run_command=explain)
+
+
+def _add_profile(commands: Any) -> None:
+    parser = commands.add_parser(
+        "profile", help="run a script: its lines, operators and kernels as one tree"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a report that opens from disk")
+    parser.add_argument("--trace", metavar="FILE", help="write a chrome trace (JSON)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("script", metavar="SCRIPT", help="a Python file")
+    parser.add_argument(
+        "arguments", metavar="ARG", nargs=argparse.REMAINDER, help="the script's arguments"
+    )
+    parser.set_defaults(run_command=profile)
 
 
 def _add_bench(commands: Any) -> None:
@@ -163,7 +213,7 @@ def _add_bench(commands: Any) -> None:
     parser.add_argument(
         "--overhead", action="store_true", help="nanoseconds a call on 16 elements instead"
     )
-    parser.set_defaults(run=bench)
+    parser.set_defaults(run_command=bench)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -176,16 +226,17 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument(
         "--picture", metavar="FILE", default="iterlab-demo.png", help="where the picture goes"
     )
-    show.set_defaults(run=demo)
+    show.set_defaults(run_command=demo)
     _add_explain(commands)
+    _add_profile(commands)
     _add_bench(commands)
     listing = commands.add_parser("ops", help="list the operators")
     listing.add_argument("--markdown", action="store_true", help="print docs/operators.md")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    listing.set_defaults(run=ops)
-    commands.add_parser(
-        "doctor", help="what works here, and what to do about the rest"
-    ).set_defaults(run=doctor)
+    listing.set_defaults(run_command=ops)
+    check = commands.add_parser("doctor", help="what works here, and what to do about the rest")
+    check.add_argument("--json", action="store_true", help="print JSON")
+    check.set_defaults(run_command=doctor)
     return top
 
 
@@ -193,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 2 for wrong input, with one line that says what was expected."""
     options = parser().parse_args(arguments)
     try:
-        return options.run(options) or 0
+        return options.run_command(options) or 0
     except (ValueError, TypeError, RuntimeError, NotImplementedError, IndexError) as error:
         print(str(error).splitlines()[0], file=sys.stderr)
         return 2

@@ -32,9 +32,11 @@ _GROUPS = (
 _PROMOTION = {
     "default": "common dtype",
     "int_to_float": "common dtype; integers: the default dtype",
+    "float_to_bool": "bool",
     "always_bool": "bool",
     "complex_to_real": "common dtype; complex: its real dtype",
     "to_argument": "the dtype argument",
+    "int_to_float_complex_to_real": "integers: the default dtype; complex: its real dtype",
 }
 
 

@@ -110,10 +110,17 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def _has_data(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor has memory: those on "meta" and fake ones have none."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return not (tensor.is_meta or isinstance(tensor, FakeTensor))
+
+
 def describe(operand: torch.Tensor | complex) -> _C.Operand:
     """Describe a tensor or a Python number to the planner."""
     if isinstance(operand, torch.Tensor):
-        address = 0 if operand.device.type == "meta" else operand.data_ptr()
+        address = operand.data_ptr() if _has_data(operand) else 0
         return _C.Operand(
             list(operand.shape), list(operand.stride()), dtype_name(operand.dtype), False, address
         )
@@ -139,6 +146,7 @@ def _plan_elementwise(
         inplace,
         "" if dtype is None else dtype_name(dtype),
         dtype_name(torch.get_default_dtype()),
+        entry.rounding is not None and arguments.get(entry.rounding) is not None,
     )
     operands = tuple(OperandPlan(**operand) for operand in facts.pop("operands"))
     legal_paths = tuple(facts.pop("legal_paths"))

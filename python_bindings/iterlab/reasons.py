@@ -85,7 +85,10 @@ def _decided(entry: OpEntry, args: Sequence[Any], facts: Plan) -> str:
     ]
     dtypes = {name: _number_dtype(operand) for name, operand in promoted}
     integral = all(not _is_inexact(dtype) for dtype in dtypes.values())
-    if entry.promotion == "int_to_float" and integral:
+    if (
+        entry.promotion in ("int_to_float", "float_to_bool", "int_to_float_complex_to_real")
+        and integral
+    ):
         return f"{entry.name} of integers computes in the default dtype"
     if len(set(dtypes.values())) == 1:
         return f"{promoted[0][0]} has it" if len(promoted) == 1 else "all promoted operands have it"

@@ -79,9 +79,10 @@ EXAMPLE = "'f32[4096,4096].t()', 'bf16[8,3,32,32].channels_last()' or 2.5"
 class _Reader:
     """Reads one spec. Every fault is a ValueError that names the spec and what was expected."""
 
-    def __init__(self, text: str, device: str) -> None:
+    def __init__(self, text: str, device: str, filled: bool) -> None:
         self.text = text
         self.device = device
+        self.filled = filled
 
     def fault(self, expected: str) -> ValueError:
         return ValueError(f"iterlab: operand '{self.text}': expected {expected}")
@@ -104,7 +105,9 @@ class _Reader:
     def tensor(self, node: ast.expr) -> torch.Tensor:
         if isinstance(node, ast.Subscript):
             if isinstance(node.value, ast.Name):
-                return values(self.shape(node.slice), self.dtype(node.value.id), self.device)
+                return values(
+                    self.shape(node.slice), self.dtype(node.value.id), self.device, self.filled
+                )
             return self.view(node, self.tensor(node.value), lambda x: x[self.index(node.slice)])
         if isinstance(node, ast.Attribute):
             if node.attr not in ATTRIBUTES:
@@ -201,23 +204,27 @@ def _pattern(dtype: torch.dtype) -> torch.Tensor:
     )
 
 
-def values(shape: list[int], dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
+def values(
+    shape: list[int], dtype: torch.dtype, device: str = "cpu", filled: bool = True
+) -> torch.Tensor:
     """Make a contiguous tensor with the same values on every run.
 
     Floating and complex ones are normally distributed, integers are in [0, 100), a bool is a coin.
-    On device "meta" it has no values and costs no memory. Raises ValueError where memory does not
-    suffice.
+    On device "meta" it has no values and costs no memory; unless `filled`, its memory is left as it
+    was. Raises ValueError where memory does not suffice.
     """
     if device == "meta":
         return torch.empty(shape, dtype=dtype, device=device)
     count = math.prod(shape)
-    pattern = _pattern(dtype)
     try:
         flat = torch.empty(count, dtype=dtype, device=device)
     except RuntimeError:
         raise ValueError(
             f"iterlab: expected a shape that fits into memory, got {shape} of {dtype}"
         ) from None
+    if not filled:
+        return flat.view(shape)
+    pattern = _pattern(dtype)
     whole = count // pattern.numel() * pattern.numel()
     flat[:whole].view(-1, pattern.numel()).copy_(pattern)
     flat[whole:] = pattern[: count - whole]
@@ -241,14 +248,14 @@ def short_name(dtype: torch.dtype) -> str:
     )
 
 
-def parse(text: str, device: str = "cpu") -> Operand:
+def parse(text: str, device: str = "cpu", filled: bool = True) -> Operand:
     """Make the tensor or the number that `text` describes.
 
     The tensor has reproducible values (see `values`), or none on device "meta", which is enough to
-    plan a call. Raises ValueError, in one line, for anything that is not a dtype, a shape and a
-    chain of known views.
+    plan a call; unless `filled`, its values are whatever stood in memory. Raises ValueError, in one
+    line, for anything that is not a dtype, a shape and a chain of known views.
 
     >>> parse("f32[2,3].t()").stride()
     (1, 3)
     """
-    return _Reader(text, device).read()
+    return _Reader(text, device, filled).read()

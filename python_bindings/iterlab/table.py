@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 
 from iterlab import _C
@@ -28,8 +29,10 @@ class OpEntry:
     """One operator.
 
     `inputs` names its tensor operands; bit i of `promoted_inputs` says whether input i takes part
-    in type promotion, bit i of `bool_inputs` whether it must be bool. `dtypes` are the common
-    dtypes that it computes. `torch_name` is its twin under `torch`, None where there is none.
+    in type promotion, bit i of `bool_inputs` whether it must be bool, bit i of `number_inputs`
+    whether it is one value, a number or a 0-d tensor. `rounding` names the parameter whose choices
+    other than the first keep integers. `dtypes` are the common dtypes that it computes.
+    `torch_name` is its twin under `torch`, None where there is none.
     """
 
     name: str
@@ -39,6 +42,8 @@ class OpEntry:
     inputs: tuple[str, ...]
     promoted_inputs: int
     bool_inputs: int
+    number_inputs: int
+    rounding: str | None
     parameters: tuple[Parameter, ...]
     promotion: str
     dtypes: tuple[str, ...]
@@ -64,5 +69,8 @@ def find(name: str) -> OpEntry:
     for entry in op_table():
         if entry.name == name:
             return entry
-    known = ", ".join(entry.name for entry in op_table())
-    raise ValueError(f"iterlab: expected the name of an operator ({known}), got '{name}'")
+    near = get_close_matches(name, [entry.name for entry in op_table()], n=4, cutoff=0.5)
+    such = f" such as {', '.join(near)}" if near else ""
+    raise ValueError(
+        f"iterlab: expected the name of an operator{such} (`iterlab ops` lists them), got '{name}'"
+    )

@@ -1,0 +1,15 @@
+// The kernels of special functions.
+#include "engine/cpu/lanes.h"
+#include "engine/cpu/vec_elementary.h"
+#include "engine/cpu/vec_special.h"
+#include "iterlab/ops/special.h"
+
+namespace iterlab::cpu {
+inline namespace CPU_CAPABILITY {
+
+void append_special_kernels(const ElementwiseKernels**& next) {
+  append_kernels(ops::SpecialOps{}, next);
+}
+
+}  // namespace CPU_CAPABILITY
+}  // namespace iterlab::cpu

@@ -1,0 +1,368 @@
+// Reduction loops whose order decides the bits: floating point sums, products, moments, norms.
+#pragma once
+
+#include "engine/cpu/reduce_state.h"
+
+#include <algorithm>
+
+namespace iterlab::cpu {
+inline namespace CPU_CAPABILITY {
+
+// A complex element of a real reduction goes through the formula's map, one by one.
+template <class E, class T>
+inline constexpr bool maps_elements = is_complex_v<E> && !is_complex_v<T>;
+template <class E, class T>
+using OrderedVector = std::conditional_t<maps_elements<E, T>, Lane<T>, ReduceVector<T>>;
+
+// E: what elements are stored as. T: what they are collected in.
+template <class Formula, class E, class T>
+struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
+  static constexpr bool maps = maps_elements<E, T>;
+  using V = OrderedVector<E, T>;
+  using Access = VectorAccess<V>;
+  using Meet = formulas::Meeting<V>;
+  static constexpr int N = Formula::components;
+  static constexpr int64_t W = Access::width;
+  static constexpr int64_t K = kLanes / W;
+  static constexpr int kLevels = 8;  // more than a leaf's blocks fill
+  struct NoTable {
+    explicit NoTable(int64_t) {}
+  };
+  using Table = std::conditional_t<Formula::kCounts, FoldTable<T>, NoTable>;
+
+  static V load(const E* data) {
+    if constexpr (maps) {
+      return Formula::template map<T>(*data);
+    } else {
+      return load_elements<V>(data);
+    }
+  }
+  static V load(const E* data, int64_t count) {
+    if constexpr (maps) {
+      return load(data);
+    } else {
+      return load_elements<V>(data, count);
+    }
+  }
+  static V nth(int64_t i) {
+    if constexpr (Formula::kCounts) {
+      return reducing::filled<V>(kInverse[static_cast<size_t>(i)]);
+    } else {
+      return reducing::filled<V>(0);
+    }
+  }
+  static Meet meet(const Table& table, int level, int64_t lane) {
+    if constexpr (Formula::kCounts) {
+      return {Access::load(table.part[level] + lane), Access::load(table.product[level] + lane)};
+    } else {
+      return {reducing::filled<V>(0), reducing::filled<V>(0)};
+    }
+  }
+
+  // The lanes of a block, folded in registers.
+  template <int64_t half>
+  ITERLAB_FN static void fold_vectors(V (&lanes)[K][N], const Table& table, int level) {
+    if constexpr (half >= W) {
+      constexpr int64_t vectors = half / W;
+      for (int64_t k = 0; k < vectors; ++k)
+        Formula::combine(lanes[k], lanes[k + vectors], meet(table, level, k * W));
+    } else {
+      V upper[N];
+      for (int n = 0; n < N; ++n) upper[n] = upper_lanes<half>(lanes[0][n]);
+      Formula::combine(lanes[0], upper, meet(table, level, 0));
+    }
+    if constexpr (half > 1) fold_vectors<half / 2>(lanes, table, level + 1);
+  }
+
+  // Blocks that are reduced together, so that their additions need not wait for each other: as many
+  // as leave half of the registers free.
+  static constexpr int64_t kRegisters = W >= 8 ? 32 : 16;
+  static constexpr int G =
+      Formula::kHeavy ? 1 : static_cast<int>(std::clamp<int64_t>(kRegisters / 2 / (K * N), 1, 4));
+
+  // `groups` blocks of `count` <= kBlock contiguous elements; each result is in the first lane.
+  template <int groups>
+  ITERLAB_FN static void block(const E* const (&x)[groups], int64_t count, double number,
+                               const Table& table, V (&total)[groups][N]) {
+    V lanes[groups][K][N];
+    for (int g = 0; g < groups; ++g) {
+      for (int64_t k = 0; k < K; ++k) Formula::start(lanes[g][k]);
+    }
+    const int64_t whole = count / kLanes;
+    for (int64_t i = 0; i < whole; ++i) {
+      const V inverse = nth(i);
+#pragma GCC unroll 4
+      for (int g = 0; g < groups; ++g) {
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < K; ++k)
+          Formula::add(lanes[g][k], load(x[g] + i * kLanes + k * W), inverse, number);
+      }
+    }
+    const int64_t rest = count % kLanes;
+    const V inverse = nth(std::min(whole, kLaneElements - 1));
+    for (int g = 0; rest > 0 && g < groups; ++g)
+      tail(x[g] + whole * kLanes, rest, inverse, number, lanes[g]);
+    for (int g = 0; g < groups; ++g) {
+      fold_vectors<kLanes / 2>(lanes[g], table, 0);
+      for (int n = 0; n < N; ++n) total[g][n] = lanes[g][0][n];
+    }
+  }
+
+  // Fewer elements than lanes.
+  ITERLAB_FN static void tail(const E* x, int64_t rest, const V& inverse, double number,
+                              V (&lanes)[K][N]) {
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < K; ++k) {
+      const int64_t some = std::min(W, rest - k * W);
+      if (some <= 0) break;
+      V joined[N];
+      for (int n = 0; n < N; ++n) joined[n] = lanes[k][n];
+      Formula::add(joined, load(x + k * W, some), inverse, number);
+      for (int n = 0; n < N; ++n) lanes[k][n] = Access::merge(lanes[k][n], joined[n], some);
+    }
+  }
+
+  // The blocks of a leaf, combined as a binary counter carries.
+  struct Counter {
+    V levels[kLevels][N];
+    int64_t elements[kLevels];
+    int64_t pushed = 0;
+
+    void push(V (&total)[N], int64_t size) {
+      int level = 0;
+      for (; (pushed >> level & 1) != 0; ++level) join(level, total, size);
+      for (int n = 0; n < N; ++n) levels[level][n] = total[n];
+      elements[level] = size;
+      ++pushed;
+    }
+    void finish(V (&total)[N]) {
+      int64_t size = 0;
+      for (int level = 0; level < kLevels; ++level) {
+        if ((pushed >> level & 1) == 0) continue;
+        if (size != 0) {
+          join(level, total, size);
+        } else {
+          for (int n = 0; n < N; ++n) total[n] = levels[level][n];
+          size = elements[level];
+        }
+      }
+    }
+    // A level with what comes after it, into `total`.
+    void join(int level, V (&total)[N], int64_t& size) {
+      V earlier[N];
+      for (int n = 0; n < N; ++n) earlier[n] = levels[level][n];
+      Formula::combine(earlier, total, meeting<V>(elements[level], Formula::kCounts ? size : 0));
+      for (int n = 0; n < N; ++n) total[n] = earlier[n];
+      size += elements[level];
+    }
+  };
+
+  // More than a block of contiguous elements. The blocks of a group are far from each other: the
+  // hardware prefetches one stream in each page, and several together reach the memory's rate
+  // (int32, which had one stream: 8 GB/s; float, which had four: 16).
+  static void blocks(const E* x, int64_t count, double number, const Table& whole,
+                     const Table& last, V (&total)[N]) {
+    alignas(64) T totals[kLeafBlocks][N][W];
+    const auto keep = [&](int64_t b, const V(&state)[N]) {
+      for (int n = 0; n < N; ++n) Access::store(totals[b][n], state[n]);
+    };
+    const int64_t full = count / kBlock, apart = full / G;
+    for (int64_t b = 0; b < apart; ++b) {
+      const E* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = x + (b + g * apart) * kBlock;
+      V group[G][N];
+      block<G>(starts, kBlock, number, whole, group);
+      for (int g = 0; g < G; ++g) keep(b + g * apart, group[g]);
+    }
+    for (int64_t b = G * apart; b * kBlock < count; ++b) {
+      V one[1][N];
+      const int64_t size = std::min(kBlock, count - b * kBlock);
+      block<1>({x + b * kBlock}, size, number, b < full ? whole : last, one);
+      keep(b, one[0]);
+    }
+    Counter counter;
+    for (int64_t b = 0; b * kBlock < count; ++b) {
+      for (int n = 0; n < N; ++n) total[n] = Access::load(totals[b][n]);
+      counter.push(total, std::min(kBlock, count - b * kBlock));
+    }
+    counter.finish(total);
+  }
+
+  static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count,
+                    double number, char* row, int64_t columns, int64_t column) {
+    T* const out = reinterpret_cast<T*>(row) + column;
+    const Table last(count % kBlock == 0 ? kBlock : count % kBlock);
+    const auto row_at = [&](int64_t r) {
+      return reinterpret_cast<const E*>(data + r * row_stride);
+    };
+    const auto store = [&](int64_t r, const V(&total)[N]) {
+      for (int n = 0; n < N; ++n) Access::store(out + n * columns + r, total[n], 1);
+    };
+    if (count > kBlock) {
+      const Table whole(kBlock);
+      for (int64_t r = 0; r < rows; ++r) {
+        V total[N];
+        blocks(row_at(r), count, number, whole, last, total);
+        store(r, total);
+      }
+      return;
+    }
+    int64_t r = 0;
+    for (; r + G <= rows; r += G) {
+      const E* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = row_at(r + g);
+      V totals[G][N];
+      block<G>(starts, count, number, last, totals);
+      for (int g = 0; g < G; ++g) store(r + g, totals[g]);
+    }
+    for (; r < rows; ++r) {
+      V totals[1][N];
+      block<1>({row_at(r)}, count, number, last, totals);
+      store(r, totals[0]);
+    }
+  }
+
+  // Vectors of accumulators that stay in registers while rows are added.
+  static constexpr int U =
+      Formula::kHeavy ? 1 : static_cast<int>(std::clamp<int64_t>(kRegisters / 4 / N, 1, 4));
+
+  // `groups` elements, `stride` bytes apart, to each of `count` accumulators, `apart` between
+  // components: elements number `first`... of their lanes.
+  template <int vectors>
+  ITERLAB_FN static void add_vectors(const char* x, int64_t stride, int64_t groups, int64_t first,
+                                     T* state, int64_t apart, double number) {
+    V s[vectors][N];
+    for (int u = 0; u < vectors; ++u) {
+      for (int n = 0; n < N; ++n) s[u][n] = Access::load(state + n * apart + u * W);
+    }
+    for (int64_t g = 0; g < groups; ++g, x += stride) {
+      const V inverse = nth(first + g);
+#pragma GCC unroll 4
+      for (int u = 0; u < vectors; ++u)
+        Formula::add(s[u], load(reinterpret_cast<const E*>(x) + u * W), inverse, number);
+    }
+    for (int u = 0; u < vectors; ++u) {
+      for (int n = 0; n < N; ++n) Access::store(state + n * apart + u * W, s[u][n]);
+    }
+  }
+  ITERLAB_FN static void accumulate(const char* x, int64_t stride, int64_t groups, int64_t first,
+                                    int64_t count, T* state, int64_t apart, double number) {
+    constexpr auto size = static_cast<int64_t>(sizeof(E));
+    int64_t c = 0;
+    for (; c + U * W <= count; c += U * W)
+      add_vectors<U>(x + c * size, stride, groups, first, state + c, apart, number);
+    for (; c + W <= count; c += W)
+      add_vectors<1>(x + c * size, stride, groups, first, state + c, apart, number);
+    const int64_t rest = count - c;
+    if (rest == 0) return;
+    V s[N];
+    for (int n = 0; n < N; ++n) s[n] = Access::load(state + n * apart + c, rest);
+    for (int64_t g = 0; g < groups; ++g) {
+      Formula::add(s, load(reinterpret_cast<const E*>(x + c * size + g * stride), rest),
+                   nth(first + g), number);
+    }
+    for (int n = 0; n < N; ++n) Access::store(state + n * apart + c, s[n], rest);
+  }
+
+  // Rows r, r + kLanes, ... go to one lane and are added together: four of them, few enough streams
+  // for the prefetcher; all of a block where they are dense and narrow. Dense rows are taken kLanes
+  // at a time: they lie as the accumulators do, so that a few columns make whole vectors.
+  static void rows(const char* data, int64_t row_stride, int64_t first, int64_t count,
+                   int64_t columns, double number, char* lanes) {
+    const bool dense = row_stride == columns * static_cast<int64_t>(sizeof(E));
+    const int64_t most = dense && kLanes * row_stride <= 1024 ? kLaneElements : 4;
+    T* const state = reinterpret_cast<T*>(lanes);
+    const int64_t apart = kLanes * columns;
+    int64_t r = 0;
+    while (r < count) {
+      const int64_t lane = (first + r) % kLanes, nth_element = (first + r) / kLanes;
+      const char* const x = data + r * row_stride;
+      const int64_t groups = lane == 0 ? std::min(most, (count - r) / kLanes) : 0;
+      if (groups == 0) {
+        const int64_t together = dense ? std::min(kLanes - lane, count - r) : 1;
+        accumulate(x, 0, 1, nth_element, together * columns, state + lane * columns, apart, number);
+        r += together;
+        continue;
+      }
+      const int64_t stride = kLanes * row_stride;
+      if (dense) {
+        accumulate(x, stride, groups, nth_element, kLanes * columns, state, apart, number);
+      } else {
+        for (int64_t l = 0; l < kLanes; ++l) {
+          accumulate(x + l * row_stride, stride, groups, nth_element, columns, state + l * columns,
+                     apart, number);
+        }
+      }
+      r += groups * kLanes;
+    }
+  }
+
+  // At most kLanes rows: one for each lane, folded at once. Lanes are plain memory, which is not
+  // zeroed as an array of vectors would be.
+  template <bool whole>
+  ITERLAB_FN static void few_rows_at(const char* data, int64_t row_stride, int64_t count,
+                                     int64_t some, double number, const Table& table, T* out,
+                                     int64_t apart) {
+    alignas(64) T lanes[kLanes][N][W];
+    const auto load_lane = [&](int64_t l, V(&state)[N]) {
+      for (int n = 0; n < N; ++n) state[n] = Access::load(lanes[l][n]);
+    };
+    const auto store_lane = [&](int64_t l, const V(&state)[N]) {
+      for (int n = 0; n < N; ++n) Access::store(lanes[l][n], state[n]);
+    };
+    const V one = nth(0);
+    for (int64_t l = 0; l < count; ++l) {
+      const E* const x = reinterpret_cast<const E*>(data + l * row_stride);
+      V state[N];
+      Formula::start(state);
+      Formula::add(state, whole ? load(x) : load(x, some), one, number);
+      store_lane(l, state);
+    }
+    int64_t used = count;
+    int level = 0;
+    for (int64_t half = kLanes / 2; half > 0; half /= 2, ++level) {
+      for (int64_t l = 0; l + half < used; ++l) {
+        V state[N], other[N];
+        load_lane(l, state);
+        load_lane(l + half, other);
+        Formula::combine(state, other, lane_meeting(table, level, l));
+        store_lane(l, state);
+      }
+      used = std::min(used, half);
+    }
+    V total[N];
+    load_lane(0, total);
+    for (int n = 0; n < N; ++n) {
+      if constexpr (whole) {
+        Access::store(out + n * apart, total[n]);
+      } else {
+        Access::store(out + n * apart, total[n], some);
+      }
+    }
+  }
+  static Meet lane_meeting(const Table& table, int level, int64_t lane) {
+    if constexpr (Formula::kCounts) {
+      return {V(table.part[level][lane]), V(table.product[level][lane])};
+    } else {
+      return {reducing::filled<V>(0), reducing::filled<V>(0)};
+    }
+  }
+
+  static void few_rows(const char* data, int64_t row_stride, int64_t count, int64_t columns,
+                       double number, char* row) {
+    T* const out = reinterpret_cast<T*>(row);
+    const Table table(count);
+    constexpr auto size = static_cast<int64_t>(sizeof(E));
+    int64_t c = 0;
+    for (; c + W <= columns; c += W) {
+      few_rows_at<true>(data + c * size, row_stride, count, W, number, table, out + c, columns);
+    }
+    if (c < columns) {
+      few_rows_at<false>(data + c * size, row_stride, count, columns - c, number, table, out + c,
+                         columns);
+    }
+  }
+};
+
+}  // namespace CPU_CAPABILITY
+}  // namespace iterlab::cpu

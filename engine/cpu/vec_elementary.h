@@ -1,0 +1,126 @@
+// Elementary functions of functors for SIMD vectors: PyTorch's vector classes, which call SLEEF.
+// Complex vectors have few of them, and map a scalar function over their lanes for the rest;
+// operators made of those run over lanes (complex_simd = false).
+#pragma once
+
+#include "engine/cpu/vec_math.h"
+#include "iterlab/math_elementary.h"
+
+namespace iterlab::math {
+
+#define ITERLAB_VEC(name)                   \
+  template <class T>                        \
+  ITERLAB_FN Vec<T> name(const Vec<T>& x) { \
+    return x.name();                        \
+  }
+ITERLAB_VEC(exp)
+ITERLAB_VEC(exp2)
+ITERLAB_VEC(expm1)
+ITERLAB_VEC(log)
+ITERLAB_VEC(log2)
+ITERLAB_VEC(log10)
+ITERLAB_VEC(log1p)
+ITERLAB_VEC(sqrt)
+ITERLAB_VEC(asin)
+ITERLAB_VEC(acos)
+ITERLAB_VEC(atan)
+ITERLAB_VEC(sinh)
+ITERLAB_VEC(cosh)
+ITERLAB_VEC(tanh)
+ITERLAB_VEC(atanh)
+ITERLAB_VEC(erf)
+ITERLAB_VEC(erfc)
+ITERLAB_VEC(lgamma)
+ITERLAB_VEC(ceil)
+ITERLAB_VEC(floor)
+ITERLAB_VEC(trunc)
+ITERLAB_VEC(round)
+ITERLAB_VEC(neg)
+ITERLAB_VEC(abs)
+ITERLAB_VEC(conj)
+#undef ITERLAB_VEC
+
+// Note [Ranges of trigonometric functions]
+// SLEEF reduces an angle by a method that its size asks for, but chooses the method for a vector as
+// a whole: an element's last digit would depend on its neighbours. So each range is computed apart,
+// with the lanes of the others set to a number of this range. Nearly always one range is all.
+template <class T>
+struct AngleRanges;
+template <>
+struct AngleRanges<float> {  // TRIGRANGEMAX2f and TRIGRANGEMAXf of SLEEF's misc.h
+  static constexpr float near = 125.0f, far = 39000.0f;
+};
+template <>
+struct AngleRanges<double> {  // TRIGRANGEMAX2 and TRIGRANGEMAX
+  static constexpr double near = 15.0, far = 1e14;
+};
+
+template <class T>
+ITERLAB_FN bool all(const VecMask<T>& mask) {
+  return mask.lanes.zero_mask() == 0;
+}
+
+template <class T, class Fn>
+ITERLAB_FN Vec<T> by_range(const Vec<T>& x, Fn function) {
+  const Vec<T> near(AngleRanges<T>::near), far(AngleRanges<T>::far), zero(T(0));
+  const Vec<T> magnitude = x.abs();
+  const VecMask<T> is_near = lt(magnitude, near);
+  if (all(is_near)) return function(x);
+  const VecMask<T> is_far = negated(lt(magnitude, far));  // nan is too
+  const VecMask<T> is_near_or_far = either(is_near, is_far);
+  const Vec<T> middle = function(select(is_near_or_far, near, x));
+  const Vec<T> result = select(is_near, function(select(is_near, x, zero)), middle);
+  return select(is_far, function(select(is_far, x, far)), result);
+}
+
+template <class T>
+ITERLAB_FN Vec<T> sin(const Vec<T>& x) {
+  return by_range(x, [](const Vec<T>& angle) { return angle.sin(); });
+}
+template <class T>
+ITERLAB_FN Vec<T> cos(const Vec<T>& x) {
+  return by_range(x, [](const Vec<T>& angle) { return angle.cos(); });
+}
+template <class T>
+ITERLAB_FN Vec<T> tan(const Vec<T>& x) {
+  return by_range(x, [](const Vec<T>& angle) { return angle.tan(); });
+}
+
+// at::vec's erf of float is a polynomial with an absolute error of 1e-7, of which little is left
+// of a small result; SLEEF's has 1 ulp.
+#if defined(CPU_CAPABILITY_AVX512)
+ITERLAB_FN Vec<float> erf(const Vec<float>& x) { return Sleef_erff16_u10(x); }
+#elif defined(CPU_CAPABILITY_AVX2)
+ITERLAB_FN Vec<float> erf(const Vec<float>& x) { return Sleef_erff8_u10(x); }
+#endif
+
+// SLEEF's asinh and acosh overflow beyond the square root of the largest number. Where |x| is
+// large, both are log(2 |x|), to all digits.
+inline constexpr double kLargeInHyperbolic = 1e10;
+
+template <class T>
+ITERLAB_FN Vec<T> log_of_twice(const Vec<T>& x) {
+  return x.log() + Vec<T>(static_cast<T>(std::numbers::ln2));
+}
+template <class T>
+ITERLAB_FN Vec<T> asinh(const Vec<T>& x) {
+  const Vec<T> magnitude = x.abs();
+  const VecMask<T> large = gt(magnitude, Vec<T>(static_cast<T>(kLargeInHyperbolic)));
+  return select(large, log_of_twice(magnitude).copysign(x), x.asinh());
+}
+template <class T>
+ITERLAB_FN Vec<T> acosh(const Vec<T>& x) {
+  const VecMask<T> large = gt(x, Vec<T>(static_cast<T>(kLargeInHyperbolic)));
+  return select(large, log_of_twice(x), x.acosh());
+}
+
+template <class T>
+ITERLAB_FN VecMask<T> signbit(const Vec<T>& x) {
+  return lt(Vec<T>(T(1)).copysign(x), Vec<T>(T(0)));
+}
+template <class T>
+ITERLAB_FN VecMask<T> isinf(const Vec<T>& x) {
+  return eq(x.abs(), Vec<T>(std::numeric_limits<T>::infinity()));
+}
+
+}  // namespace iterlab::math

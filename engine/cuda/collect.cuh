@@ -1,0 +1,357 @@
+// How a thread of a reduction collects the elements that are its own.
+#pragma once
+
+#include "engine/cuda/reducer.cuh"
+
+namespace iterlab::cuda {
+
+// What elements of compute type C usually come as. Note [Hot storage types]
+template <class C>
+inline constexpr TypeMask hot_elements = types<C>;
+template <>
+inline constexpr TypeMask hot_elements<float> = types<float, Half, BFloat16>;
+
+// Adds up offsets of `index` along some dims.
+template <int K>
+__device__ __forceinline__ void add_dims(const LoopDims& dims, int from, uint32_t index,
+                                         const int64_t* const (&strides)[K],
+                                         int64_t (&offsets)[K]) {
+#pragma unroll 1
+  for (int d = from; d < dims.ndim; ++d) {
+    const uint32_t next = dims.dividers[d].divide(index);
+    const uint32_t position = index - next * dims.dividers[d].divisor;
+    index = next;
+#pragma unroll
+    for (int k = 0; k < K; ++k) offsets[k] += static_cast<int64_t>(position) * strides[k][d];
+  }
+}
+
+// Where an output's elements begin, and where its results go.
+struct OutputPlace {
+  int64_t input = 0;
+  int64_t results[kMaxResults] = {};
+
+  // Dims [from, ndim) of the kept ones.
+  __device__ __forceinline__ void add(const ReduceArguments& args, int from, uint32_t index) {
+    int64_t offsets[1 + kMaxResults] = {};
+    add_dims(args.kept, from, index,
+             {args.kept_strides, args.results[0].strides, args.results[1].strides}, offsets);
+    input += offsets[0];
+    for (int i = 0; i < kMaxResults; ++i) results[i] += offsets[1 + i];
+  }
+  // `position` along the first kept dim.
+  __device__ __forceinline__ void move(const ReduceArguments& args, int64_t position) {
+    if (args.kept.ndim == 0) return;
+    input += position * args.kept_strides[0];
+    for (int i = 0; i < kMaxResults; ++i) results[i] += position * args.results[i].strides[0];
+  }
+};
+
+// Calls fn(S{}) with the stored type of the elements, if it is one of the usual; false if not.
+template <class C, class Fn>
+__device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
+  switch (type) {
+#define ITERLAB_CASE(S, name, text)                    \
+  case type_index(DType::name):                        \
+    if constexpr ((hot_elements<C> & types<S>) != 0) { \
+      fn(S{});                                         \
+      return true;                                     \
+    }                                                  \
+    break;
+    ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
+#undef ITERLAB_CASE
+  }
+  return false;
+}
+
+// What Reducer::add takes besides elements of the output whose first is at `data`.
+template <class R, class C>
+__device__ __forceinline__ double number_for(const ReduceArguments& args, const char* data) {
+  if constexpr (R::kShifted) {
+    if (args.reduced == 0) return 0;
+    C first{};
+    const bool is_usual =
+        args.element_type < 0 &&
+        with_stored_type<C>(
+            args.type, [&](auto stored) { first = load_as<C, decltype(stored)>(data); });
+    return R::origin(is_usual ? first : load_rounded<C>(args, data));
+  } else {
+    return args.number;
+  }
+}
+
+// V elements stored as S, at a boundary of their accesses.
+template <class S, int V>
+struct WholeGroup {
+  static constexpr int kBytes = V * static_cast<int>(sizeof(S)), kStep = access_bytes(kBytes);
+  uint32_t word[kBytes / 4];
+
+  __device__ __forceinline__ void load(const char* data) {
+#pragma unroll
+    for (int i = 0; i < kBytes; i += kStep) load_aligned<kStep>(data + i, word + i / 4);
+  }
+  template <class C>
+  __device__ __forceinline__ void convert_to(C (&group)[V]) const {
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      group[j] = convert_bytes<C, S>(reinterpret_cast<const char*>(word) + j * sizeof(S));
+  }
+};
+
+// Groups of so many bytes that a thread loads before it uses the first: 128 bytes, so that 512
+// threads of an SM have 64 KiB in flight.
+constexpr int groups_in_flight(size_t bytes) { return bytes >= 32 ? 4 : 8; }
+
+// How many of [from, end) there are, `step` apart.
+__device__ __forceinline__ int steps(int64_t from, int64_t end, int step) {
+  const auto rest = static_cast<uint32_t>(max(end - from, int64_t{0}));
+  return static_cast<int>((rest + static_cast<uint32_t>(step) - 1) / static_cast<uint32_t>(step));
+}
+
+// Whether groups that start at `data`, and every `stride` bytes from there, can be taken by
+// WholeGroup.
+__device__ __forceinline__ bool is_aligned(const char* data) {
+  return (reinterpret_cast<uintptr_t>(data) & 15) == 0;
+}
+
+// Any other group: V elements from `data`, `stride` apart, of which [first, last) exist.
+template <class C, int V>
+__device__ __forceinline__ void load_any(const ReduceArguments& args, const char* data,
+                                         int64_t stride, int first, int last, C (&group)[V]) {
+  constexpr TypeMask kHot = hot_elements<C>;
+  if (first == 0 && last == V && stride == args.size && args.element_type < 0 &&
+      is_hot<kHot>(args.type) && fills_words(V, args.size)) {
+    RawGroup<kHot, V> raw;
+    load_raw<kHot, V>(data, args.size, raw);
+    return convert_raw<kHot, C, V>(raw, args.type, group);
+  }
+  const Group<C, V> each = load_each<C, V>(data, stride, args.type, first, last);
+#pragma unroll
+  for (int j = 0; j < V; ++j) {
+    group[j] = each.lane[j];
+    if (args.element_type >= 0) group[j] = round_through(group[j], args.element_type);
+  }
+}
+
+// The same for the first `valid` of V neighbouring outputs.
+template <class R, class C, int V>
+__device__ __forceinline__ void numbers_for(const ReduceArguments& args, const char* data,
+                                            int valid, double (&numbers)[V]) {
+  if constexpr (R::kShifted) {
+    C firsts[V] = {};
+    if (valid > 0) load_any<C, V>(args, data, args.kept_strides[0], 0, valid, firsts);
+#pragma unroll
+    for (int j = 0; j < V; ++j) numbers[j] = R::origin(firsts[j]);
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; ++j) numbers[j] = args.number;
+  }
+}
+
+// What one thread collects of one output: V lanes, or, where counts matter, one state that groups
+// join as collections of their own (Chan's formula needs the counts, and groups at the ends of rows
+// are short).
+template <class R, class C, int V>
+struct Collector {
+  typename R::Lane_ lanes[V];
+  typename R::State total;
+
+  __device__ __forceinline__ Collector() {
+    R::start(total);
+    if constexpr (!R::kCounts) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) R::start(lanes[j]);
+    }
+  }
+  __device__ __forceinline__ void add(const C (&group)[V], int first, int last, uint32_t at,
+                                      double number) {
+    if constexpr (R::kCounts) {
+      typename R::Lane_ lane;
+      R::start(lane);
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        if (first == 0 && j < last) R::add(lane, group[j], at + j, 1.0 / (j + 1), number);
+        if (first != 0 && j >= first) R::add(lane, group[j], at + j, 1.0 / (j - first + 1), number);
+      }
+      R::combine(total, R::state_of(lane, 0, last - first));
+    } else if (first == 0 && last == V) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) R::add(lanes[j], group[j], at + j, 0, number);
+    } else {
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        if (j >= first && j < last) R::add(lanes[j], group[j], at + j, 0, number);
+      }
+    }
+  }
+  // A whole group of elements of a byte each, by the word.
+  template <int W>
+  __device__ __forceinline__ void add_words(const uint32_t (&word)[W]) {
+#pragma unroll
+    for (int w = 0; w < W; ++w) R::add_word(lanes[w], word[w]);
+  }
+  __device__ __forceinline__ typename R::State finish(int64_t base) {
+    if constexpr (!R::kCounts) {
+      typename R::State states[V];
+#pragma unroll
+      for (int j = 0; j < V; ++j) states[j] = R::state_of(lanes[j], base, 0);
+#pragma unroll
+      for (int half = V / 2; half > 0; half /= 2) {
+#pragma unroll
+        for (int j = 0; j < half; ++j) R::combine(states[j], states[j + half]);
+      }
+      total = states[0];
+    }
+    return total;
+  }
+};
+
+// The groups [begin + lane, end) of one output, `args.lanes` apart.
+template <class R, class C, int V>
+__device__ __forceinline__ typename R::State collect_groups(const ReduceArguments& args,
+                                                            const char* input, int64_t begin,
+                                                            int64_t end, int lane) {
+  const int64_t n = args.reduced_size, stride = args.reduced_strides[0];
+  const auto lanes = static_cast<int64_t>(args.lanes);
+  const bool one_row = args.inside.ndim <= 1;
+  const auto row_of = [&](int64_t group) -> int64_t {
+    return one_row ? 0 : args.row_divider.divide(static_cast<uint32_t>(group));
+  };
+  const auto column_of = [&](int64_t group, int64_t row) {
+    return (group - row * args.row_divider.divisor) * V;
+  };
+  const auto row_data = [&](int64_t row) {
+    int64_t offset[1] = {0};
+    add_dims(args.inside, 1, static_cast<uint32_t>(row), {args.reduced_strides}, offset);
+    return input + offset[0];
+  };
+  const int64_t first_row = row_of(begin);
+  const int64_t base = first_row * n + column_of(begin, first_row);  // element number of the chunk
+  Collector<R, C, V> collector;
+  const double number = begin < end ? number_for<R, C>(args, input) : 0;
+  int64_t group = begin + lane;
+  // Whole groups at boundaries. A short one at the end of the only row is left over.
+  if (args.whole_rows && is_aligned(input)) {
+    const int64_t whole = n % V == 0 ? end : min(end, args.groups - 1);
+    with_stored_type<C>(args.type, [&](auto stored) {
+      using S = decltype(stored);
+      constexpr int U = groups_in_flight(V * sizeof(S));
+      const auto load = [&](WholeGroup<S, V>& incoming, int64_t g, auto single) {
+        if constexpr (decltype(single)::value) {
+          incoming.load(input + g * static_cast<int64_t>(V * sizeof(S)));
+          return static_cast<uint32_t>(g - begin) * V;
+        } else {
+          const int64_t row = row_of(g), column = column_of(g, row);
+          incoming.load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
+          return static_cast<uint32_t>(row * n + column - base);
+        }
+      };
+      const auto add = [&](const WholeGroup<S, V>& incoming, uint32_t at) {
+        if constexpr (R::kPacked) {
+          collector.add_words(incoming.word);
+        } else {
+          C values[V];
+          incoming.convert_to(values);
+          collector.add(values, 0, V, at, number);
+        }
+      };
+      // U groups at a time, the last time as many as there are. A single row takes no division.
+      const auto collect = [&](auto single) {
+#pragma unroll 1
+        for (int rest = steps(group, whole, args.lanes); rest > 0; rest -= U) {
+          WholeGroup<S, V> incoming[U];
+          uint32_t at[U];
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u < rest) at[u] = load(incoming[u], group + u * lanes, single);
+          }
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u < rest) add(incoming[u], at[u]);
+          }
+          group += min(U, rest) * lanes;
+        }
+      };
+      one_row ? collect(std::true_type{}) : collect(std::false_type{});
+    });
+  }
+  for (; group < end; group += lanes) {
+    const int64_t row = row_of(group), column = column_of(group, row);
+    // The last group of a row is moved back so that it is whole: what it has in common with the one
+    // before does not count.
+    const bool moves = stride == args.size && n >= V && column + V > n;
+    const int64_t start = moves ? n - V : column;
+    const int last = start + V <= n ? V : static_cast<int>(n - start);
+    C values[V];
+    load_any<C, V>(args, row_data(row) + start * stride, stride, 0, last, values);
+    collector.add(values, static_cast<int>(column - start), last,
+                  static_cast<uint32_t>(row * n + start - base), number);
+  }
+  return collector.finish(base);
+}
+
+// Rows [begin, end) of V columns, those of one lane.
+template <class R, class C, int V>
+__device__ __forceinline__ void collect_rows(const ReduceArguments& args, const char* input,
+                                             int64_t begin, int64_t end, int lane, int valid,
+                                             typename R::State (&states)[V]) {
+  const auto lanes = static_cast<int64_t>(args.lanes);
+  const auto row_data = [&](int64_t row) {
+    if (args.inside.ndim <= 1) return input + row * args.reduced_strides[0];
+    int64_t offset[1] = {0};
+    add_dims(args.inside, 0, static_cast<uint32_t>(row), {args.reduced_strides}, offset);
+    return input + offset[0];
+  };
+  typename R::Lane_ sums[V];
+#pragma unroll
+  for (int j = 0; j < V; ++j) R::start(sums[j]);
+  double numbers[V];
+  numbers_for<R, C, V>(args, input, begin < end ? valid : 0, numbers);
+  int64_t count = 0;
+  const auto add = [&](const C(&values)[V], int64_t row) {
+    ++count;
+    const double nth = R::kCounts ? 1.0 / static_cast<double>(count) : 0;
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      R::add(sums[j], values[j], static_cast<uint32_t>(row - begin), nth, numbers[j]);
+  };
+  int64_t row = begin + lane;
+  if (args.whole_rows && is_aligned(input) && valid == V) {
+    with_stored_type<C>(args.type, [&](auto stored) {
+      using S = decltype(stored);
+      constexpr int U = groups_in_flight(V * sizeof(S));
+      const auto collect = [&](auto single) {
+#pragma unroll 1
+        for (int rest = steps(row, end, args.lanes); rest > 0; rest -= U) {
+          WholeGroup<S, V> incoming[U];
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            const int64_t of = row + u * lanes;
+            if (u < rest) {
+              incoming[u].load(decltype(single)::value ? input + of * args.reduced_strides[0]
+                                                       : row_data(of));
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u >= rest) break;
+            C values[V];
+            incoming[u].convert_to(values);
+            add(values, row + u * lanes);
+          }
+          row += min(U, rest) * lanes;
+        }
+      };
+      args.inside.ndim <= 1 ? collect(std::true_type{}) : collect(std::false_type{});
+    });
+  }
+  for (; row < end; row += lanes) {
+    C values[V];
+    load_any<C, V>(args, row_data(row), args.kept_strides[0], 0, valid, values);
+    add(values, row);
+  }
+#pragma unroll
+  for (int j = 0; j < V; ++j) states[j] = R::state_of(sums[j], begin, count);
+}
+
+}  // namespace iterlab::cuda

@@ -1,0 +1,222 @@
+// The host side of reductions: from a plan to the arguments of one launch.
+#include "engine/cuda/reduce.h"
+
+#include "engine/cuda/launch.h"
+#include "engine/cuda/reduce_arguments.h"
+#include "iterlab/error.h"
+
+#include <algorithm>
+#include <array>
+
+namespace iterlab::cuda {
+namespace {
+
+constexpr int64_t kMaxIndex = INT32_MAX;
+
+constexpr std::array kElementSizes{
+#define ITERLAB_SIZE(type, name, text) static_cast<int>(sizeof(type)),
+    ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_SIZE)
+#undef ITERLAB_SIZE
+};
+
+class Run {
+ public:
+  Run(const ReducePlan& plan, const ReduceKernels& kernels, const WorkspaceSource& workspace,
+      const Context& context)
+      : plan_(plan), workspace_(workspace), context_(context) {
+    const auto type = static_cast<size_t>(compute_index(compute_dtype(plan.element_dtype)));
+    size_ = kElementSizes[type];
+    width_ = group_width(size_);
+    kernels_ = &kernels.variants[plan.variant]->by_type[type];
+  }
+
+  // The outputs of the first `kept` of the plan's kept dims, with what the others add up to.
+  void launch(int kept, const char* input, char* const* outputs) const {
+    if (kept > kMaxLoopDims) {
+      for (int64_t i = 0; i < plan_.kept_shape[kept - 1]; ++i) {
+        char* parts[kMaxResults];
+        for (size_t k = 0; k < kMaxResults; ++k)
+          parts[k] = outputs[k] + i * plan_.kept_output_strides[k][kept - 1];
+        launch(kept - 1, input + i * plan_.kept_input_strides[kept - 1], parts);
+      }
+      return;
+    }
+    if (plan_.reduced_shape.size() > kMaxLoopDims) {
+      throw PlanError(PlanError::Kind::NotImplemented, *plan_.op,
+                      "expected at most 16 reduced dims that cannot be walked as one, got " +
+                          std::to_string(plan_.reduced_shape.size()));
+    }
+    ReduceArguments args;
+    fill(kept, input, outputs, args);
+    if (fits_short(args)) return short_inner(args);
+    if (fits_outer(args)) return outer(args);
+    inner(args);
+  }
+
+ private:
+  void fill(int kept, const char* input, char* const* outputs, ReduceArguments& args) const {
+    args.input = input;
+    args.type = static_cast<int16_t>(type_index(plan_.input_dtype));
+    args.size = static_cast<int16_t>(element_size(plan_.input_dtype));
+    // Conversion to a half type rounds on the way to float; others are their own compute type.
+    const bool rounds = plan_.element_dtype != plan_.input_dtype &&
+                        plan_.element_dtype != compute_dtype(plan_.element_dtype);
+    args.element_type = static_cast<int16_t>(rounds ? type_index(plan_.element_dtype) : -1);
+    args.number = plan_.number;
+    args.reduced = plan_.reduced;
+    args.kept.ndim = kept;
+    args.outputs = 1;
+    for (int d = 0; d < kept; ++d) {
+      args.outputs *= plan_.kept_shape[d];
+      args.kept.dividers[d] = Divider(std::min(plan_.kept_shape[d], kMaxIndex));
+      args.kept_strides[d] = plan_.kept_input_strides[d];
+      for (size_t k = 0; k < kMaxResults; ++k)
+        args.results[k].strides[d] = plan_.kept_output_strides[k][d];
+    }
+    args.kept_size = kept > 0 ? plan_.kept_shape[0] : 1;
+    if (kept == 0) {
+      args.kept_strides[0] = 0;
+      for (ReduceResult& result : args.results) result.strides[0] = 0;
+    }
+    args.inside.ndim = plan_.reduced_shape.size();
+    for (int d = 0; d < args.inside.ndim; ++d) {
+      args.inside.dividers[d] = Divider(std::clamp<int64_t>(plan_.reduced_shape[d], 1, kMaxIndex));
+      args.reduced_strides[d] = plan_.reduced_strides[d];
+    }
+    args.reduced_size =
+        args.inside.ndim > 0 ? plan_.reduced_shape[0] : std::min<int64_t>(plan_.reduced, 1);
+    if (args.inside.ndim == 0) args.reduced_strides[0] = args.size;
+    for (int k = 0; k < plan_.op->num_outputs; ++k) {
+      const auto i = static_cast<size_t>(k);
+      args.results[i].data = outputs[i];
+      args.results[i].type = static_cast<int16_t>(type_index(plan_.output_dtypes[i]));
+      args.results[i].result_type = static_cast<int16_t>(type_index(plan_.result_dtypes[i]));
+    }
+    args.whole_rows = args.element_type < 0;
+    args.lanes = 1;
+    args.chunks = 1;
+    args.chunk_divider = Divider(1);
+    args.partials = nullptr;
+    args.tickets = nullptr;
+  }
+
+  bool has(ReduceForm form) const {
+    return kernels_->by_form[static_cast<size_t>(form)] != nullptr;
+  }
+
+  // Outputs other than along the first kept dim.
+  int64_t outer_outputs(const ReduceArguments& args) const { return args.outputs / args.kept_size; }
+
+  // However few the outputs: which form it is decides how elements are combined.
+  bool fits_short(const ReduceArguments& args) const {
+    const int64_t most = plan_.reduced % width_ == 0 ? kMaxShort : kMaxShortUneven;
+    const bool follow = args.kept.ndim == 0 || args.kept_strides[0] == plan_.reduced * args.size;
+    return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= most &&
+           args.inside.ndim == 1 && args.reduced_strides[0] == args.size && follow;
+  }
+
+  void short_inner(ReduceArguments& args) const {
+    const int64_t most = short_elements(size_) / plan_.reduced;
+    const int64_t slab = std::max<int64_t>(32, most / 32 * 32);
+    args.columns = static_cast<int32_t>(std::min(slab, most));
+    const int64_t slabs = (args.kept_size + args.columns - 1) / args.columns;
+    args.column_divider = Divider(slabs);
+    const int64_t bytes = args.columns * plan_.reduced * size_;
+    start(ReduceForm::short_inner, args, slabs * outer_outputs(args), kBlockThreads,
+          static_cast<int>(bytes + bytes / 32 + size_));
+  }
+
+  bool fits_outer(const ReduceArguments& args) const {
+    const bool index_fits = args.inside.ndim <= 1 || plan_.reduced <= kMaxIndex;
+    return has(ReduceForm::outer) && plan_.form == ReduceForm::outer && plan_.reduced > 0 &&
+           args.kept.ndim > 0 && args.kept_strides[0] == args.size && index_fits;
+  }
+
+  void outer(ReduceArguments& args) const {
+    const int lanes = outer_lanes(plan_.reduced);
+    const int64_t threads = (args.kept_size + width_ - 1) / width_;
+    int columns = 1;
+    while (columns < kBlockThreads / lanes && columns < threads) columns *= 2;
+    const int slots = kBlockThreads / (lanes * columns);
+    for (int d = 0; d < args.inside.ndim; ++d)
+      args.whole_rows = args.whole_rows && args.reduced_strides[d] % 16 == 0;
+    args.lanes = static_cast<int16_t>(lanes);
+    args.columns = columns;
+    args.column_blocks = (threads + columns - 1) / columns;
+    args.column_divider = Divider(args.column_blocks);
+    args.chunk = chunk_rows(plan_.reduced);
+    args.chunks = static_cast<int32_t>((plan_.reduced + args.chunk - 1) / args.chunk);
+    args.chunk_divider = Divider(args.chunks);
+    const int64_t units = outer_outputs(args) * args.chunks;
+    split(args, outer_outputs(args) * args.column_blocks);
+    start(ReduceForm::outer, args, (units + slots - 1) / slots * args.column_blocks, kBlockThreads,
+          0);
+  }
+
+  void inner(ReduceArguments& args) const {
+    const int64_t per_row = (args.reduced_size + width_ - 1) / width_;
+    const int64_t rows = args.reduced_size == 0 ? 0 : plan_.reduced / args.reduced_size;
+    args.row_divider = Divider(std::max<int64_t>(per_row, 1));
+    args.groups = per_row * rows;
+    args.whole_rows = args.whole_rows && args.reduced_strides[0] == args.size &&
+                      (rows == 1 || args.reduced_size % width_ == 0);
+    for (int d = 1; d < args.inside.ndim; ++d)
+      args.whole_rows = args.whole_rows && args.reduced_strides[d] % 16 == 0;
+    if (args.groups > kMaxIndex) too_large();
+    args.lanes = static_cast<int16_t>(inner_lanes(args.groups));
+    args.chunk = chunk_groups(args.groups);
+    args.chunks =
+        static_cast<int32_t>(std::max<int64_t>((args.groups + args.chunk - 1) / args.chunk, 1));
+    args.chunk_divider = Divider(args.chunks);
+    // Outputs of a warp or less do not meet: their blocks may have any size.
+    int block = kBlockThreads;
+    if (args.lanes < kBlockThreads) {
+      block = 128;
+      while (block > 32 &&
+             args.outputs * args.lanes < int64_t{2} * block * context_.multiprocessors)
+        block /= 2;
+    }
+    const int64_t together = block / args.lanes;
+    split(args, args.outputs);
+    start(ReduceForm::inner, args, (args.outputs + together - 1) / together * args.chunks, block,
+          0);
+  }
+
+  void split(ReduceArguments& args, int64_t tickets) const {
+    if (args.chunks == 1) return;
+    const Workspace workspace =
+        workspace_(tickets, args.outputs * args.chunks * kernels_->state_bytes);
+    args.tickets = workspace.tickets;
+    args.partials = workspace.states;
+  }
+
+  [[noreturn]] void too_large() const {
+    throw PlanError(PlanError::Kind::Runtime, *plan_.op,
+                    "expected a reduction that one launch can hold, got " +
+                        std::to_string(plan_.outputs) + " outputs of " +
+                        std::to_string(plan_.reduced) + " elements");
+  }
+
+  void start(ReduceForm form, ReduceArguments& args, int64_t blocks, int block, int shared) const {
+    if (blocks > kMaxIndex) too_large();
+    const auto i = static_cast<size_t>(form);
+    launch_kernel(*plan_.op, kReduceFormNames[i], kernels_->by_form[i],
+                  {static_cast<uint32_t>(blocks), 1}, block, shared, &args, context_);
+  }
+
+  const ReducePlan& plan_;
+  const WorkspaceSource& workspace_;
+  const Context& context_;
+  const FormKernels* kernels_ = nullptr;
+  int size_ = 1, width_ = 1;
+};
+
+}  // namespace
+
+void run_reduction(const ReducePlan& plan, const ReduceKernels& kernels, char* const* outputs,
+                   const char* input, const WorkspaceSource& workspace, const Context& context) {
+  if (plan.outputs == 0) return;
+  Run(plan, kernels, workspace, context).launch(plan.kept_shape.size(), input, outputs);
+}
+
+}  // namespace iterlab::cuda

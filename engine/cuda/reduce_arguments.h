@@ -1,0 +1,98 @@
+// What a launch of a reduction kernel takes, by value.
+#pragma once
+
+#include "engine/cuda/arguments.h"
+#include "iterlab/reduce_facts.h"
+
+namespace iterlab::cuda {
+
+// Note [Same bits on the GPU]
+// The order in which the elements of one output are combined is a function of their number alone
+// (and of the reduced dims they are spread over): not of the number of outputs, the device, or
+// which block comes first. What fixes it:
+//   inner  groups of V elements go to P lanes in turn, P from the number of groups (inner_lanes);
+//          with more than kBlockGroups of them, chunks of them are reduced so, and their states
+//          again
+//   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
+//   short  an output's elements, one after the other
+// Lanes are folded in halves. It is another tree than the CPU's, so bits differ between the two.
+
+// Groups that one block of 256 threads reduces: 64 KiB of float. More are cut into chunks, at most
+// as many as there are blocks on an H200 at once, so that all of them work until the end.
+inline constexpr int64_t kBlockGroups = 2048, kChunkGroups = 1024;
+inline constexpr int64_t kMaxChunks = 384;
+constexpr int64_t chunk_groups(int64_t groups) {
+  if (groups <= kBlockGroups) return kBlockGroups;
+  const int64_t share = (groups + kMaxChunks - 1) / kMaxChunks;
+  const int64_t whole = (share + kBlockThreads - 1) / kBlockThreads * kBlockThreads;
+  return whole < kChunkGroups ? kChunkGroups : whole;
+}
+// Lanes for one output. A warp takes up to 32 groups a lane: below that, a block would spend more
+// on its barriers than on its loads.
+constexpr int inner_lanes(int64_t groups) {
+  if (groups > 1024) return kBlockThreads;
+  int lanes = 1;
+  while (lanes < 32 && lanes * 2 <= groups) lanes *= 2;
+  return lanes;
+}
+
+inline constexpr int64_t kChunkRows = 1024;
+constexpr int64_t chunk_rows(int64_t rows) {
+  const int64_t share = (rows + kMaxChunks - 1) / kMaxChunks;
+  return share < kChunkRows ? kChunkRows : share;
+}
+// Each lane has 32 rows or more. So many rows are rarely of many columns: a block takes a few of
+// them.
+inline constexpr int64_t kLongColumn = 1 << 20;
+constexpr int outer_lanes(int64_t rows) {
+  if (rows >= kLongColumn) return kBlockThreads;
+  int lanes = 1;
+  while (lanes < 32 && lanes * 64 <= rows) lanes *= 2;
+  return lanes;
+}
+
+// short: outputs with at most so many contiguous elements are taken by one thread each, from shared
+// memory; more of them where rows are not whole groups.
+inline constexpr int64_t kMaxShort = 32, kMaxShortUneven = 128;
+// Elements of a block: 32 KiB, so that 6 blocks share an SM.
+constexpr int short_elements(int size) { return 32768 / (size < 4 ? 4 : size); }
+
+struct LoopDims {
+  int32_t ndim;
+  Divider dividers[kMaxLoopDims];
+};
+
+struct ReduceResult {
+  char* data;
+  int16_t type;                   // TypeIndex of the memory
+  int16_t result_type;            // of the result, which out= may hold in another dtype
+  int64_t strides[kMaxLoopDims];  // along the kept dims, bytes
+};
+
+struct ReduceArguments {
+  const char* input;
+  int16_t type, size;    // of the elements in memory
+  int16_t element_type;  // what they are converted to first, where that rounds; else -1
+  int16_t lanes;         // P, L
+  double number;         // the reduction's own
+  int64_t reduced;       // elements of one output
+  int64_t outputs;
+  LoopDims kept, inside;  // kept dims; reduced dims, from the second on where kept apart
+  int64_t kept_strides[kMaxLoopDims], reduced_strides[kMaxLoopDims];
+  int64_t reduced_size;  // of the fastest reduced dim
+  int64_t kept_size;     // of the fastest kept dim
+  bool whole_rows;      // rows keep the alignment of the first, in whole groups but for an only row
+  int64_t groups;       // inner: groups of one output
+  Divider row_divider;  // inner: groups of one row
+  int64_t chunk;        // groups or rows of a chunk
+  int32_t chunks;
+  Divider chunk_divider;
+  int32_t columns;         // outer: column threads of a block
+  int64_t column_blocks;   // outer: blocks along the fastest kept dim
+  Divider column_divider;  // the same; short: blocks of a slab
+  char* partials;          // states of chunks, by output and chunk
+  uint32_t* tickets;       // chunks that are done, by output; 0 between launches
+  ReduceResult results[kMaxResults];
+};
+
+}  // namespace iterlab::cuda

@@ -1,0 +1,252 @@
+// The tiled kernel: operands that are fastest along another dim than the output pass through tiles
+// in shared memory.
+#pragma once
+
+#include "engine/cuda/vectorized.cuh"
+
+namespace iterlab::cuda {
+
+// Note [Tiles]
+// A tile is kEdge0 elements along loop dim 0 and kEdge1 along loop dim 1. An operand with unit
+// stride along dim 1 is read along it in 16-byte vectors and written to shared memory as
+// [dim 1][dim 0], in words: of elements narrower than a word, as many lines as fill one are brought
+// together, so that a byte costs a quarter of an access. The others are read along dim 0 into
+// registers meanwhile. After the barrier every thread has its vectors along dim 0.
+// Rows of shared memory are one word more than a multiple of 32 apart. Lanes of a warp are kAcross
+// vectors of neighbouring lines when they write and 8 vectors of 4 lines when they read, which
+// meets no bank conflict.
+template <class S>
+struct TileShape {
+  static constexpr int kSize = sizeof(S);
+  using Word =
+      std::conditional_t<kSize <= 4, uint32_t, std::conditional_t<kSize == 8, uint2, uint4>>;
+  static constexpr int kEdge0 = tile_edge0(kSize), kEdge1 = tile_edge1(kSize);
+  static constexpr int kWidth = 16 / kSize;                 // elements of a vector
+  static constexpr int kLines = kSize < 4 ? 4 / kSize : 1;  // elements of a word, at least 1
+  static constexpr int kPitch = kEdge0 / kLines + 1;        // words
+  static constexpr int kWords = 16 / static_cast<int>(sizeof(Word));  // of a vector
+  static constexpr int kAcross = kWidth >= 8 ? 32 / kWidth : 8;
+  static constexpr int kReads = kEdge0 / kLines * (kEdge1 / kWidth) / kBlockThreads;
+  static constexpr int kWrites = kEdge1 * (kEdge0 / kWidth) / kBlockThreads;
+  static_assert(kReads >= 1 && kWrites >= 1);
+  static_assert(kEdge1 * kPitch * static_cast<int>(sizeof(Word)) == tile_bytes(kSize));
+};
+
+// The words of kLines lines (each 16 bytes): word i holds element i of every line.
+template <class S>
+__device__ __forceinline__ void interleave(const uint32_t (&line)[TileShape<S>::kLines][4],
+                                           typename TileShape<S>::Word (&out)[16 / sizeof(S)]) {
+  if constexpr (sizeof(S) == 1) {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const uint32_t low01 = __byte_perm(line[0][w], line[1][w], 0x5140);
+      const uint32_t low23 = __byte_perm(line[2][w], line[3][w], 0x5140);
+      const uint32_t high01 = __byte_perm(line[0][w], line[1][w], 0x7362);
+      const uint32_t high23 = __byte_perm(line[2][w], line[3][w], 0x7362);
+      out[4 * w] = __byte_perm(low01, low23, 0x5410);
+      out[4 * w + 1] = __byte_perm(low01, low23, 0x7632);
+      out[4 * w + 2] = __byte_perm(high01, high23, 0x5410);
+      out[4 * w + 3] = __byte_perm(high01, high23, 0x7632);
+    }
+  } else if constexpr (sizeof(S) == 2) {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      out[2 * w] = __byte_perm(line[0][w], line[1][w], 0x5410);
+      out[2 * w + 1] = __byte_perm(line[0][w], line[1][w], 0x7632);
+    }
+  } else {
+    std::memcpy(out, line[0], 16);
+  }
+}
+
+// One tile of every operand.
+template <class Op, class T, class In, class Out>
+struct TileRun {
+  using F = Functor<Op, T>;
+  using Shape = TileShape<In>;
+  using Word = typename Shape::Word;
+  using Result = typename F::Result;
+  static constexpr int N = F::kOperands, V = Shape::kWidth;
+  template <size_t k>
+  using Stored = typename F::template Input<In, k>;
+  template <size_t k>
+  using Arrivals = Arriving<Stored<k>, T, V>;
+
+  const NestedArguments<N>& args;
+  int64_t rest0, rest1;  // elements from the tile's corner to the edges
+  int64_t offsets[N] = {};
+  Word* tiles[N];  // of the operands that have one
+
+  __device__ __forceinline__ TileRun(const NestedArguments<N>& arguments, char* shared)
+      : args(arguments) {
+    const uint32_t row = args.row_divider.divide(blockIdx.x);
+    const uint32_t slab = args.slab_divider.divide(row);
+    const int64_t start0 =
+        static_cast<int64_t>(blockIdx.x - row * args.row_divider.divisor) * Shape::kEdge0;
+    const int64_t start1 =
+        static_cast<int64_t>(row - slab * args.slab_divider.divisor) * Shape::kEdge1;
+    rest0 = args.sizes[0] - start0;
+    rest1 = args.sizes[1] - start1;
+    add_offsets(args, 2, slab, offsets);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      offsets[i] += start0 * args.operands[i].strides[0] + start1 * args.operands[i].strides[1];
+      tiles[i] = reinterpret_cast<Word*>(shared);
+      if (across(i)) shared += tile_bytes(Shape::kSize);
+    }
+  }
+
+  __device__ __forceinline__ bool across(int i) const {
+    return args.operands[i].access == Access::shared;
+  }
+  // Where operand i's element at (i0, i1) of the tile is.
+  __device__ __forceinline__ char* data(int i, int i0, int i1) const {
+    const NestedOperand& operand = args.operands[i];
+    return operand.data + offsets[i] + i0 * operand.strides[0] + i1 * operand.strides[1];
+  }
+
+  // Whole tiles whose rows start at boundaries of vectors.
+
+  // The place of a thread's vector along dim 0 in a round.
+  struct Place {
+    int i0, i1;
+    __device__ __forceinline__ explicit Place(int round) {
+      const int index = static_cast<int>(threadIdx.x) + round * kBlockThreads;
+      i1 = index / 8 % Shape::kEdge1;
+      i0 = (index % 8 + index / (8 * Shape::kEdge1) * 8) * V;
+    }
+  };
+
+  // Operand i through shared memory. Its loads are all issued before the first is used.
+  __device__ __forceinline__ void bring_across(int i) const {
+    constexpr int kRows = Shape::kEdge0 / Shape::kLines;
+    uint32_t line[Shape::kReads][Shape::kLines][4];
+    const auto column_of = [](int index) {
+      return (index % Shape::kAcross + index / Shape::kAcross / kRows * Shape::kAcross) * V;
+    };
+    const auto row_of = [](int index) { return index / Shape::kAcross % kRows; };
+#pragma unroll
+    for (int round = 0; round < Shape::kReads; ++round) {
+      const int index = static_cast<int>(threadIdx.x) + round * kBlockThreads;
+#pragma unroll
+      for (int l = 0; l < Shape::kLines; ++l) {
+        const char* const from = data(i, row_of(index) * Shape::kLines + l, column_of(index));
+        load_aligned<16>(from, line[round][l]);
+      }
+    }
+#pragma unroll
+    for (int round = 0; round < Shape::kReads; ++round) {
+      const int index = static_cast<int>(threadIdx.x) + round * kBlockThreads;
+      Word words[V];
+      interleave<In>(line[round], words);
+      Word* const to = tiles[i] + column_of(index) * Shape::kPitch + row_of(index);
+#pragma unroll
+      for (int j = 0; j < V; ++j) to[j * Shape::kPitch] = words[j];
+    }
+  }
+
+  template <size_t k>
+  __device__ __forceinline__ void load(Arrivals<k> (&arriving)[Shape::kWrites]) const {
+    if (across(k + 1)) return;
+#pragma unroll
+    for (int round = 0; round < Shape::kWrites; ++round) {
+      const Place place(round);
+      arriving[round].load(args.operands[k + 1], data(k + 1, place.i0, place.i1), {0, V});
+    }
+  }
+  template <size_t k>
+  __device__ __forceinline__ void take(const Arrivals<k>& arriving, Place place,
+                                       T (&group)[V]) const {
+    if (!across(k + 1)) return arriving.finish(args.operands[k + 1], group);
+    if constexpr (std::is_same_v<Stored<k>, In>) {
+      Packed<In, V> packed;
+      const Word* const from =
+          tiles[k + 1] + place.i1 * Shape::kPitch + place.i0 / V * Shape::kWords;
+#pragma unroll
+      for (int w = 0; w < Shape::kWords; ++w) {
+        const Word word = from[w];
+        std::memcpy(packed.bytes() + w * sizeof(Word), &word, sizeof(Word));
+      }
+#pragma unroll
+      for (int j = 0; j < V; ++j) group[j] = packed.template lane<T>(j);
+    }
+  }
+  template <size_t... I>
+  __device__ __forceinline__ void whole(std::index_sequence<I...>) const {
+    std::tuple<Arrivals<I>[Shape::kWrites]...> arriving;
+    (load<I>(std::get<I>(arriving)), ...);
+    ((across(I + 1) ? bring_across(I + 1) : void()), ...);
+    __syncthreads();
+#pragma unroll
+    for (int round = 0; round < Shape::kWrites; ++round) {
+      const Place place(round);
+      T in[F::kInputs][V];
+      (take<I>(std::get<I>(arriving)[round], place, in[I]), ...);
+      Result out[V];
+      F::template apply<V>(args.parameters, in, out);
+      store_group<Out>(data(0, place.i0, place.i1), {0, V}, out);
+    }
+  }
+
+  // Tiles at the edges, and operands of several types: element by element. Values of other types
+  // than In are in shared memory as T, in kernels where In is T.
+
+  __device__ __forceinline__ T read(int i, const char* from) const {
+    if (args.operands[i].type == type_index(dtype_of<In>)) return load_as<T, In>(from);
+    return load_element<T>(from, args.operands[i].type);
+  }
+  __device__ __forceinline__ T element(int i, int i0, int i1) const {
+    const NestedOperand& operand = args.operands[i];
+    if (operand.access == Access::value) return *reinterpret_cast<const T*>(operand.value.bytes);
+    if (!across(i)) return read(i, data(i, i0, i1));
+    return load_as<T, In>(shared_element(i, i0, i1));
+  }
+  __device__ __forceinline__ char* shared_element(int i, int i0, int i1) const {
+    constexpr int kRowBytes = Shape::kPitch * static_cast<int>(sizeof(Word));
+    return reinterpret_cast<char*>(tiles[i]) + i1 * kRowBytes + i0 * Shape::kSize;
+  }
+  template <size_t... I>
+  __device__ __forceinline__ void each(std::index_sequence<I...>) const {
+    constexpr int kElements = Shape::kEdge0 * Shape::kEdge1;
+    for (int i = 1; i < N; ++i) {
+      if (!across(i)) continue;
+#pragma unroll 4
+      for (int e = static_cast<int>(threadIdx.x); e < kElements; e += kBlockThreads) {
+        const int i0 = e / Shape::kEdge1, i1 = e % Shape::kEdge1;
+        if (i0 >= rest0 || i1 >= rest1) continue;
+        // Not by memcpy: ptxas 13.0 stores the low byte of a half as the half's integer part.
+        *reinterpret_cast<In*>(shared_element(i, i0, i1)) = convert<In>(read(i, data(i, i0, i1)));
+      }
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int e = static_cast<int>(threadIdx.x); e < kElements; e += kBlockThreads) {
+      const int i0 = e % Shape::kEdge0, i1 = e / Shape::kEdge0;
+      if (i0 >= rest0 || i1 >= rest1) continue;
+      const T in[F::kInputs][1] = {{element(I + 1, i0, i1)}...};
+      Result out[1];
+      F::template apply<1>(args.parameters, in, out);
+      if (args.operands[0].type == type_index(dtype_of<Out>)) {
+        *reinterpret_cast<Out*>(data(0, i0, i1)) = convert<Out>(out[0]);
+      } else {
+        store_element<Result>(data(0, i0, i1), args.operands[0].type, out[0]);
+      }
+    }
+  }
+};
+
+template <class Op, class T, class In, class Out>
+__global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
+    tiled_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
+  extern __shared__ char shared_bytes[];
+  using Run = TileRun<Op, T, In, Out>;
+  constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};
+  const Run run(args, shared_bytes);
+  if (args.vectors && run.rest0 >= Run::Shape::kEdge0 && run.rest1 >= Run::Shape::kEdge1) {
+    run.whole(kInputs);
+  } else {
+    run.each(kInputs);
+  }
+}
+
+}  // namespace iterlab::cuda

@@ -1,0 +1,133 @@
+// The mathematics of reduction formulas for scalars; engine/cpu/reduce_vec.h has the same names for
+// SIMD vectors.
+#pragma once
+
+#include "iterlab/lane.h"
+
+#include <cmath>
+#include <limits>
+
+namespace iterlab::reducing {
+
+// The value that loses against every other: -inf, or the lowest integer.
+template <class T>
+constexpr T lowest() {
+  if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::lowest();
+}
+template <class T>
+constexpr T highest() {
+  if constexpr (std::numeric_limits<T>::has_infinity) return std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::max();
+}
+
+// V with one number in every lane.
+template <class V>
+ITERLAB_FN V filled(double number) {
+  using T = typename V::value_type;
+  if constexpr (is_complex_v<T>) {
+    return V(T(static_cast<typename T::value_type>(number)));
+  } else {
+    return V(static_cast<T>(number));
+  }
+}
+
+template <class T>
+ITERLAB_FN bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return x != x;
+  } else {
+    return false;
+  }
+}
+
+// NaN wins.
+template <class T>
+ITERLAB_FN Lane<T> maximum(Lane<T> a, Lane<T> b) {
+  return a.value > b.value || is_nan(a.value) ? a : b;
+}
+template <class T>
+ITERLAB_FN Lane<T> minimum(Lane<T> a, Lane<T> b) {
+  return a.value < b.value || is_nan(a.value) ? a : b;
+}
+
+template <class T>
+ITERLAB_FN Lane<T> minus(Lane<T> a, Lane<T> b) {
+  return a.value - b.value;
+}
+template <class T>
+ITERLAB_FN Lane<T> divide(Lane<T> a, Lane<T> b) {
+  return a.value / b.value;
+}
+
+// The square of a distance: x * x, and x * conj(x) for complex numbers.
+template <class T>
+ITERLAB_FN Lane<T> square(Lane<T> x) {
+  if constexpr (is_complex_v<T>) {
+    return T(x.value.real() * x.value.real() + x.value.imag() * x.value.imag());
+  } else {
+    return x.value * x.value;
+  }
+}
+// a * b + c; for moments of complex numbers, the real part of a * conj(b), and c.
+template <class T>
+ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
+  if constexpr (is_complex_v<T>) {
+    return T(a.value.real() * b.value.real() + a.value.imag() * b.value.imag()) + c.value;
+  } else {
+    return a.value * b.value + c.value;
+  }
+}
+
+template <class T>
+ITERLAB_FN Lane<T> exp_of_negative(Lane<T> x) {
+  return std::exp(x.value);
+}
+template <class T>
+ITERLAB_FN Lane<T> log(Lane<T> x) {
+  return std::log(x.value);
+}
+template <class T>
+ITERLAB_FN Lane<T> abs(Lane<T> x) {
+  return std::abs(x.value);
+}
+// Of a complex number without imaginary part (a variance).
+template <class T>
+ITERLAB_FN Lane<T> sqrt(Lane<T> x) {
+  if constexpr (is_complex_v<T>) {
+    return T(std::sqrt(x.value.real()));
+  } else {
+    return std::sqrt(x.value);
+  }
+}
+template <class T>
+ITERLAB_FN Lane<T> pow(Lane<T> x, Lane<T> exponent) {
+  return std::pow(x.value, exponent.value);
+}
+
+// 1 where x is not zero, else 0.
+template <class T>
+ITERLAB_FN Lane<T> is_nonzero(Lane<T> x) {
+  return T(x.value != T(0));
+}
+template <class T>
+ITERLAB_FN Lane<T> is_number(Lane<T> x) {  // 0 for NaN
+  return T(x.value == x.value);
+}
+// x, and 0 for NaN.
+template <class T>
+ITERLAB_FN Lane<T> zero_if_nan(Lane<T> x) {
+  return x.value == x.value ? x.value : T(0);
+}
+// if_greater where a > b, else otherwise.
+template <class T>
+ITERLAB_FN Lane<T> select_greater(Lane<T> a, Lane<T> b, Lane<T> if_greater, Lane<T> otherwise) {
+  return a.value > b.value ? if_greater : otherwise;
+}
+// a - b, and 0 where they are equal, infinities too.
+template <class T>
+ITERLAB_FN Lane<T> distance(Lane<T> a, Lane<T> b) {
+  return a.value == b.value ? T(0) : a.value - b.value;
+}
+
+}  // namespace iterlab::reducing

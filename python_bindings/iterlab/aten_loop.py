@@ -1,0 +1,148 @@
+"""What ATen's own iterator would do with a call: a prediction by its published rules.
+
+The rules are those of aten/src/ATen/TensorIterator.cpp (which operands are cast through a copy) and
+of native/cpu/Loops.h and native/cuda/Loops.cuh (which loop runs). Operators with a kernel of their
+own, outside these loops, do otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from iterlab.planning import Plan, dtype_name, plan
+from iterlab.table import OpEntry
+
+
+@dataclass(frozen=True)
+class CastCopy:
+    """An operand that ATen's CPU iterator copies to the common dtype before the loop: `bytes` of
+    the copy.
+    """
+
+    operand: str
+    source: str
+    target: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class AtenLoop:
+    """A prediction of the loop that ATen's iterator takes.
+
+    `loop` is "vectorized", "vectorized, one operand constant", or "strided, one element at a time"
+    on the CPU; "vectorized", "unrolled with casts" or "strided, an offset for each element" on
+    CUDA.
+    """
+
+    loop: str
+    why: str
+    copies: tuple[CastCopy, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the prediction as plain data, for JSON; it is marked as one."""
+        return asdict(self) | {"prediction": True}
+
+
+def _converted(operand: Any, common: torch.dtype) -> Any:
+    """Describe what an operand is after its cast: dense layouts keep their strides, others become
+    contiguous.
+    """
+    if not isinstance(operand, torch.Tensor) or operand.dim() == 0:
+        return operand
+    like = torch.empty_strided(operand.shape, operand.stride(), dtype=operand.dtype, device="meta")
+    return like if operand.dtype == common else like.to(common)
+
+
+def _copies(
+    entry: OpEntry, args: Sequence[Any], out: torch.Tensor | None, common: torch.dtype
+) -> list[CastCopy]:
+    copies = [
+        CastCopy(name, dtype_name(one.dtype), dtype_name(common), one.numel() * common.itemsize)
+        for i, (name, one) in enumerate(zip(entry.inputs, args, strict=False))
+        if entry.promoted_inputs >> i & 1
+        and isinstance(one, torch.Tensor)
+        and one.dim() > 0
+        and one.dtype != common
+    ]
+    if out is not None and out.dtype not in (common, torch.bool):
+        size = out.numel() * common.itemsize
+        copies.append(CastCopy("out", dtype_name(common), dtype_name(out.dtype), size))
+    return copies
+
+
+def _cpu_loop(facts: Plan) -> tuple[str, str]:
+    sizes = [getattr(torch, one.dtype).itemsize for one in facts.operands]
+    inner = [one.strides[0] if one.strides else 0 for one in facts.operands]
+    rows = len(facts.loop_shape) > 1
+    run = f"in rows of {facts.loop_shape[0]}" if rows else "in one run"
+    if facts.numel <= 1 or inner == sizes:
+        return "vectorized", f"every operand is contiguous {run}"
+    odd = [i for i, (stride, size) in enumerate(zip(inner, sizes, strict=True)) if stride != size]
+    if odd[0] > 0 and len(odd) == 1 and inner[odd[0]] == 0:
+        name = facts.operands[odd[0]].name
+        return "vectorized, one operand constant", f"`{name}` is one value {run}"
+    blamed = " and ".join(f"`{facts.operands[i].name}`" for i in odd)
+    verb = "is" if len(odd) == 1 else "are"
+    return (
+        "strided, one element at a time",
+        f"{blamed} {verb} not contiguous along the innermost dim",
+    )
+
+
+def _cuda_loop(facts: Plan, casts: bool) -> tuple[str, str]:
+    flat = len(facts.loop_shape) <= 1
+    sizes = [getattr(torch, one.dtype).itemsize for one in facts.operands]
+    contiguous = flat and all(
+        not one.strides or one.strides[0] == size
+        for one, size in zip(facts.operands, sizes, strict=True)
+    )
+    if not contiguous:
+        with_casts = ", with a cast for each" if casts else ""
+        return f"strided, an offset for each element{with_casts}", "not every operand is contiguous"
+    if casts:
+        return "unrolled with casts", "dtypes differ: a cast for each element"
+    return "vectorized", "every operand is contiguous and has the common dtype"
+
+
+def predict(
+    entry: OpEntry,
+    args: Sequence[Any],
+    out: torch.Tensor | None,
+    kwargs: dict[str, Any],
+    facts: Plan,
+    device: str,
+) -> AtenLoop | None:
+    """Predict ATen's loop for a call that iterlab plans as `facts`, on `device` ("cpu", "cuda").
+
+    None where the operator has no twin in ATen.
+    """
+    if entry.torch_name is None or entry.kind != "elementwise":
+        return None
+    common: torch.dtype = getattr(torch, facts.common_dtype)
+    copies = _copies(entry, args, out, common)
+    if device == "cuda":
+        loop, why = _cuda_loop(facts, bool(copies))
+        return AtenLoop(loop, why, ())
+    operands = [
+        _converted(one, common) if entry.promoted_inputs >> i & 1 else one
+        for i, one in enumerate(args[: len(entry.inputs)])
+    ]
+    into = None if out is None or facts.resizes_output else _converted(out, common)
+    if into is not None and out is not None and out.dtype == torch.bool:
+        into = out
+    rest = args[len(entry.inputs) :]
+    loop, why = _cpu_loop(plan_as_written(facts.op, operands, rest, into, kwargs))
+    return AtenLoop(loop, why, tuple(copies))
+
+
+def plan_as_written(
+    op: str, operands: Sequence[Any], rest: Sequence[Any], out: Any, kwargs: dict[str, Any]
+) -> Plan:
+    """Plan the loop over operands that have been converted."""
+    facts = plan(op, *operands, *rest, out=out, **kwargs)
+    assert isinstance(facts, Plan)
+    return facts

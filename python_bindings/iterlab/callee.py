@@ -1,0 +1,121 @@
+"""Which operator a call names: one of iterlab's, or one of torch's with or without a twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from iterlab.table import OpEntry, find, op_table
+
+Overload = torch._ops.OpOverload[..., Any]
+Op = str | Overload | torch._ops.OpOverloadPacket[..., Any] | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Callee:
+    """The overload that a call gets, and the table's entry of the operator or of its twin.
+
+    `name` is that of iterlab's operator ("add_"). `is_iterlab` says whose the overload is.
+    """
+
+    overload: Overload
+    name: str
+    entry: OpEntry | None
+    is_iterlab: bool
+
+
+@cache
+def _twins() -> dict[str, OpEntry]:
+    return {
+        entry.torch_name.rpartition(".")[2]: entry
+        for entry in op_table()
+        if entry.torch_name is not None
+    }
+
+
+def twin_of(qualified: str) -> OpEntry | None:
+    """Give the entry of the operator that is the twin of "aten::add" or "aten::add_"."""
+    library, _, name = qualified.partition("::")
+    return _twins().get(name.partition(".")[0].removesuffix("_")) if library == "aten" else None
+
+
+def _qualified(op: Op) -> tuple[str, Overload | None]:
+    """Give "iterlab::add" and the overload where one is given."""
+    if isinstance(op, str):
+        return (op if "::" in op else f"iterlab::{op}"), None
+    if isinstance(op, torch._ops.OpOverload):
+        return op._schema.name, op
+    if isinstance(op, torch._ops.OpOverloadPacket):
+        return op._qualified_op_name, None
+    name = getattr(op, "__name__", "")
+    if getattr(torch, name, None) is op or getattr(torch.Tensor, name, None) is op:
+        return f"aten::{name}", None
+    import iterlab
+
+    if getattr(iterlab, name, None) is op:
+        return f"iterlab::{name}", None
+    raise TypeError(f"iterlab: expected the name of an operator, or one of torch.ops, got {op!r}")
+
+
+def _own(name: str, args: Sequence[Any], out: object) -> Overload:
+    """Find the overload of iterlab's operator that a call with these arguments gets."""
+    entry = find(name.removesuffix("_"))
+    if name.endswith("_") and "inplace" not in entry.variants:
+        raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{name}'")
+    numbers = [
+        operand
+        for operand, given in zip(entry.inputs, args, strict=False)
+        if not isinstance(given, torch.Tensor)
+    ]
+    parts = ["Scalar", *numbers] if numbers else []
+    parts += ["out"] if out is not None else []
+    packet = getattr(torch.ops.iterlab, name)
+    if ("_".join(parts) or "default") not in packet.overloads():
+        raise TypeError(f"iterlab::{name}: expected a tensor as {numbers[0]}, got a number")
+    found: Overload = getattr(packet, "_".join(parts) or "default")
+    return found
+
+
+def _torchs(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
+    """Find the overload of another library's operator, as `torch.ops` would."""
+    library, _, name = qualified.partition("::")
+    name, _, overload = name.partition(".")
+    packet = getattr(getattr(torch.ops, library), name, None)
+    if packet is None:
+        raise ValueError(f"iterlab: expected the name of an operator, got '{qualified}'")
+    if not overload:
+        try:
+            overload = torch._C._jit_resolve_packet(f"{library}::{name}", *args, **kwargs)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0]
+            raise TypeError(
+                f"iterlab: no overload of {qualified} takes the call: {reason}"
+            ) from None
+    if overload not in packet.overloads():
+        raise ValueError(f"iterlab: expected one of {packet.overloads()}, got '{overload}'")
+    found: Overload = getattr(packet, overload)
+    return found
+
+
+def resolve(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Callee:
+    """Find what a call names.
+
+    `op` is a name ("add", "add_", "aten::mul.Tensor"), an operator of `torch.ops`, or a function of
+    torch or iterlab. Raises ValueError for an unknown name, TypeError for what is no operator or
+    takes no such arguments.
+    """
+    qualified, overload = _qualified(op)
+    library, _, name = qualified.partition("::")
+    if library == "iterlab":
+        given = {key: value for key, value in kwargs.items() if key == "out"}
+        found = overload or _own(name, args, given.get("out"))
+        return Callee(found, name, find(name.removesuffix("_")), True)
+    found = overload or _torchs(qualified, args, kwargs)
+    base = name.partition(".")[0]
+    entry = twin_of(qualified)
+    inplace = "_" * base.endswith("_")
+    return Callee(found, base if entry is None else entry.name + inplace, entry, False)

@@ -1,0 +1,125 @@
+"""Which kind of kernel ran: by its name on a device, by operator and layouts on the CPU."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import torch
+
+from iterlab.aten_loop import AtenLoop, predict
+from iterlab.callee import twin_of
+from iterlab.physical import undisturbed
+from iterlab.planning import Plan, ReductionPlan, plan
+from iterlab.trace import Node, Trace
+
+# The kinds, in the order in which a report lists them.
+VIEW, ALLOCATION = "view, no kernel", "allocation, no kernel"
+VECTORIZED, UNROLLED, STRIDED = "vectorized", "unrolled with casts", "strided"
+REDUCTION, COPY, VENDOR = "reduction", "copy", "vendor library"
+COMPILED = "compiled (Triton, C++)"
+ITERLAB, OTHER = "iterlab", "other"
+KINDS = (VENDOR, ITERLAB, VECTORIZED, COMPILED, REDUCTION, COPY, UNROLLED, STRIDED, OTHER)
+
+# Names of device kernels; the first that matches counts.
+_DEVICE_KERNELS = (
+    (r"^iterlab::|iterlab::", ITERLAB),
+    (r"^triton_", COMPILED),
+    (r"gemm|cutlass|cublas|cudnn|xmma|nvjet|convolve|flash|fmha|wgrad|dgrad|implicit_", VENDOR),
+    (r"Memcpy|direct_copy|CatArrayBatchedCopy|copy_kernel|transpose_kernel", COPY),
+    (r"vectorized_elementwise_kernel", VECTORIZED),
+    (r"unrolled_elementwise_kernel", UNROLLED),
+    (r"elementwise_kernel", STRIDED),
+    (r"reduce_kernel|Reduce|softmax|[nN]orm", REDUCTION),
+)
+
+_VENDOR_OPERATORS = re.compile(
+    r"^aten::(addmm|mm|bmm|baddbmm|addmv|mv|dot|_convolution|convolution\w*|mkldnn_\w+|thnn_conv\w*|"
+    r"_slow_conv\w*|slow_conv\w*|_scaled_dot_product\w+|_scaled_mm|_mm\w*|linear)$"
+)
+_COPIES = ("aten::copy_", "aten::clone", "aten::cat", "aten::stack", "aten::index_select")
+_ALLOCATIONS = re.compile(r"^aten::(empty\w*|new_empty\w*|resize_|set_)$")
+# Composites by torch's own account, which give a view where they can.
+_VIEWS_OF_COMPOSITES = ("aten::resolve_conj", "aten::resolve_neg", "aten::reshape", "aten::detach_")
+
+
+def device_kernel(name: str) -> str:
+    """Classify a device kernel by its name."""
+    return next((kind for pattern, kind in _DEVICE_KERNELS if re.search(pattern, name)), OTHER)
+
+
+@cache
+def _facts(name: str) -> tuple[bool, bool]:
+    """Say of an operator whether it gives a view, and whether it is elementwise."""
+    library, _, base = name.partition("::")
+    packet = getattr(getattr(torch.ops, library, None), base, None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return False, False
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]  # type: ignore[no-untyped-call]
+    first = overloads[0]._schema.returns
+    aliases = [one.alias_info for one in first]
+    view = bool(aliases) and all(one is not None and not one.is_write for one in aliases)
+    return view, any(torch.Tag.pointwise in one.tags for one in overloads)
+
+
+def cpu_loop(node: Node) -> tuple[Plan | ReductionPlan | None, AtenLoop | None]:
+    """Plan an operator of ATen as its twin, from the operands in the profile, and predict its loop.
+
+    Nothing where it has no twin or the profile does not tell enough of the call.
+    """
+    entry = twin_of(node.name)
+    tensors = node.operands[: len(entry.inputs)] if entry is not None else ()
+    if entry is None or not any(tensors):
+        return None, None
+    inplace = node.name.endswith("_")
+    args = [1.0 if one is None else one.meta() for one in tensors]
+    args += [1.0] * (len(entry.inputs) - len(args))
+    required = [1.0 for one in entry.parameters if one.default is None]
+    try:
+        with undisturbed():
+            facts = plan(entry.name + "_" * inplace, *args, *required)
+            if isinstance(facts, Plan):
+                return facts, predict(entry, [*args, *required], None, {}, facts, "cpu")
+            return facts, None
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+        return None, None
+
+
+def _operator(node: Node) -> str:
+    if any(child.kind == "kernel" for child in node.children):
+        return ""
+    view, pointwise = _facts(node.name)
+    if view or node.name in _VIEWS_OF_COMPOSITES:
+        return "" if any(child.kind == "operator" for child in node.children) else VIEW
+    if _ALLOCATIONS.match(node.name):
+        return ALLOCATION
+    if _VENDOR_OPERATORS.match(node.name):
+        return VENDOR if node.own > 0.2 * node.seconds else ""
+    if node.name in _COPIES:
+        return COPY if node.own > 0.2 * node.seconds else ""
+    if node.own < 0.2 * node.seconds and node.children:
+        return ""
+    facts, loop = cpu_loop(node)
+    if isinstance(facts, ReductionPlan) or re.search(
+        r"norm(?!al)|softmax|sum|mean|var|pool", node.name
+    ):
+        return REDUCTION
+    if loop is not None:
+        return VECTORIZED if loop.loop.startswith("vectorized") else STRIDED
+    return VECTORIZED if pointwise and _all_dense(node) else STRIDED if pointwise else OTHER
+
+
+def _all_dense(node: Node) -> bool:
+    given = [one for one in node.operands if one is not None]
+    return len({(one.sizes, one.strides) for one in given if one.sizes}) <= 1
+
+
+def classify(trace: Trace) -> None:
+    """Set `loop` of every operator that did work of its own, and of every kernel."""
+    for node in trace.walk():
+        if node.kind == "kernel":
+            node.loop = ITERLAB if node.name.startswith("iterlab::") else device_kernel(node.name)
+        elif "CompiledFxGraph" in node.name:  # on the CPU its kernels make no rows of their own
+            node.loop = COMPILED if node.own > 0.2 * node.seconds else ""
+        elif node.kind == "operator" and node.name.startswith(("aten::", "iterlab::", "prims::")):
+            node.loop = "" if node.name == "iterlab::plan" else _operator(node)

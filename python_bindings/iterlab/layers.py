@@ -1,0 +1,115 @@
+"""The dispatcher's layers in words: what a key's kernel does for a call, or why it is skipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a layer's kernel sees: the overload, its tensors, and the level of the torch.func
+    transform that it runs in (0: none).
+    """
+
+    overload: torch._ops.OpOverload[..., Any]
+    tensors: tuple[torch.Tensor, ...]
+    level: int
+
+    def fake_mode(self) -> str:
+        """Name the mode that computes shapes only, "" where there is none."""
+        from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+        modes = _get_current_dispatch_mode_stack()
+        fake = any(isinstance(mode, FakeTensorMode) for mode in modes) or any(
+            isinstance(tensor, FakeTensor) for tensor in self.tensors
+        )
+        return "FakeTensorMode" if fake else ""
+
+    def python_handlers(self) -> str:
+        """Name the modes and tensor subclasses whose `__torch_dispatch__` is asked, in order."""
+        modes = [type(mode).__name__ for mode in reversed(_get_current_dispatch_mode_stack())]
+        classes = [
+            type(tensor).__name__
+            for tensor in self.tensors
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter)
+        ]
+        return ", ".join(dict.fromkeys(modes + classes)) or "a mode"
+
+
+_FIXED = {
+    "PythonTLSSnapshot": "notes the thread's state for the Python layer below",
+    "PythonDispatcher": "hands the call to Python's own dispatcher, which goes on below",
+    "PreDispatch": "hands the call to what traces before dispatch",
+    "Conjugate": "resolves lazy conjugates: a copy of each such operand",
+    "Negative": "resolves lazy negations: a copy of each such operand",
+    "ZeroTensor": "fills in operands that stand for zeros",
+    "Functionalize": "replaces writes by new values, for tracing",
+    "Tracer": "records the call for torch.jit.trace",
+    "Meta": "gives shape, dtype and strides; touches no data",
+}
+
+
+def _autograd(text: str, context: Context) -> str:
+    if "[math kernel]" in text:
+        return "composite: unfolds into other operators here, each with its own backward"
+    if not torch.is_grad_enabled():
+        return "grad mode is off: records nothing, calls on below"
+    if context.level == 0 and not any(one.requires_grad for one in context.tensors):
+        return "no operand requires grad: records nothing, calls on below"
+    return "records the node for backward, calls on below"
+
+
+def _autocast(key: str) -> str:
+    device = key.removeprefix("Autocast").lower()
+    dtype = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+    return f"casts operands by this operator's autocast policy (autocast is {dtype}), calls on"
+
+
+def _backend(key: str, text: str, context: Context) -> str:
+    if "[math kernel]" in text:
+        return "composite: unfolds into other operators here"
+    if "[default backend kernel]" in text:
+        return "one kernel for every backend, written with other operators"
+    loop = ": plans and runs the loop" if context.overload.namespace == "iterlab" else ""
+    return f"the {key} kernel{loop}"
+
+
+def purpose(key: str, text: str, context: Context) -> str:
+    """Say what the kernel of `key` does for this call. `text` is the dispatcher's table entry."""
+    if key in _FIXED:
+        return _FIXED[key]
+    if key == "Python":
+        return f"asks __torch_dispatch__ of {context.python_handlers()}"
+    if key == "FuncTorchBatched":
+        return (
+            "no batch rule: a loop over the batch"
+            if "fallback" in text
+            else "batch rule: one call on the tensors with the batch dim inside"
+        )
+    if key == "ADInplaceOrView":
+        return "increments the version of what is written, calls on below"
+    if key.startswith("Autograd"):
+        return _autograd(text, context)
+    if key.startswith("Autocast"):
+        return _autocast(key)
+    return _backend(key, text, context)
+
+
+def skipped(key: str) -> str:
+    """Say why the thread excludes a key."""
+    if key.startswith("Autocast"):
+        return f"autocast is off for {key.removeprefix('Autocast').lower()}"
+    if key.startswith("Autograd") or key == "ADInplaceOrView":
+        if torch.is_inference_mode_enabled():
+            return "inference mode"
+        return "the thread is below autograd already"
+    return "excluded on this thread"
+
+
+def functorch_text(transform: str, level: int) -> str:
+    """Say which transform of torch.func takes the call."""
+    return f"torch.func takes the call: {transform}, level {level}"

@@ -1,0 +1,96 @@
+"""The drop-in: run ATen's own operators on iterlab's kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+from iterlab.table import find
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    from iterlab import _build_info
+
+    library = ctypes.CDLL(str(Path(_build_info.__file__).parent / "libiterlab_override.so"))
+    library.iterlab_override_enable.restype = ctypes.c_char_p
+    library.iterlab_override_enable.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)]
+    library.iterlab_override_disable.restype = None
+    return library
+
+
+# What is on, from the outermost to the innermost: the operators' names, None for all of them.
+_active: list[tuple[str, ...] | None] = []
+_overloads: tuple[str, ...] = ()
+
+
+def _apply() -> None:
+    global _overloads
+    if not _active:
+        _library().iterlab_override_disable()
+        _overloads = ()
+        return
+    only = _active[-1]
+    error = ctypes.c_char_p()
+    names = _library().iterlab_override_enable(",".join(only or ()).encode(), ctypes.byref(error))
+    if names is None:
+        raise RuntimeError(f"iterlab: cannot override ATen: {(error.value or b'').decode()}")
+    _overloads = tuple(names.decode().split(",")) if names else ()
+
+
+class override_aten:
+    """Make the ATen operators that iterlab implements run on iterlab's CPU kernels.
+
+    A context manager, or `enable()` and `disable()`: `torch.add`, `x * y`, a model's own code and
+    what autograd calls in backward then use iterlab without a change. Calls that iterlab does not
+    take run ATen's kernel as before, and so does everything once it is undone. Process-wide: other
+    threads see it too.
+
+    `only` names operators ("add"); the default is all. Raises ValueError for a name that iterlab
+    does not have.
+
+    >>> with iterlab.override_aten(only=["add"]):
+    ...     model(x)
+    """
+
+    def __init__(self, only: Iterable[str] | None = None) -> None:
+        if isinstance(only, str):
+            raise TypeError(f"iterlab: expected a list of operators' names, got '{only}'")
+        self.only = None if only is None else tuple(find(name).name for name in only)
+
+    def enable(self) -> None:
+        """Turn it on, until `disable()`."""
+        _active.append(self.only)
+        try:
+            _apply()
+        except RuntimeError:
+            _active.pop()
+            raise
+
+    def disable(self) -> None:
+        """Turn it off. Nothing happens where it is not on."""
+        if self.only in _active:
+            _active.reverse()
+            _active.remove(self.only)
+            _active.reverse()
+            _apply()
+
+    def __enter__(self) -> override_aten:
+        self.enable()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.disable()
+
+
+def overridden() -> Sequence[str]:
+    """Give the ATen overloads that run on iterlab now, such as "aten::add.Tensor"."""
+    return _overloads

@@ -1,0 +1,62 @@
+"""The tensors that a kernel gets: what the wrappers of torch.func hold, batch dims inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.utils._python_dispatch import _disable_current_modes
+
+_F = torch._C._functorch
+
+
+def _unbatched(args: Sequence[Any], level: int) -> list[Any]:
+    """Do as iterlab's batch rule does: the batch dim goes to the front, others are padded to it."""
+    batched = [isinstance(one, torch.Tensor) and _F.maybe_get_level(one) == level for one in args]
+    rank = max((one.dim() for one in args if isinstance(one, torch.Tensor)), default=0)
+    result = []
+    for one, wrapped in zip(args, batched, strict=True):
+        if wrapped:
+            value = _F.get_unwrapped(one).movedim(_F.maybe_get_bdim(one), 0)
+            one = value[(slice(None), *[None] * (rank - one.dim()))]
+        result.append(one)
+    return result
+
+
+def physical(args: Sequence[Any]) -> list[Any]:
+    """Take tensors out of the transforms that are active, innermost first.
+
+    Outside torch.func, they are the arguments as they are.
+    """
+    result = list(args)
+    stack = list(reversed(_F.get_interpreter_stack() or []))
+    with undisturbed():
+        for interpreter in stack:
+            level = interpreter.level()
+            if interpreter.key().name == "Vmap":
+                result = _unbatched(result, level)
+            else:
+                result = [
+                    _F.get_unwrapped(one)
+                    if isinstance(one, torch.Tensor) and _F.maybe_get_level(one) == level
+                    else one
+                    for one in result
+                ]
+    return result
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Leave transforms, dispatch modes and function modes for the time of the block, so that they
+    do not see what an explanation computes.
+    """
+    with (
+        temporarily_clear_interpreter_stack(),
+        _disable_current_modes(),
+        torch._C.DisableTorchFunction(),
+        torch.no_grad(),
+    ):
+        yield

@@ -1,0 +1,205 @@
+"""Profiles a function: one tree from Python lines to kernels, and what to look at in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from iterlab.classify import KINDS, classify
+from iterlab.findings import Finding, findings
+from iterlab.trace import Node, Trace, record, short_line, source_text, warm_up
+from iterlab.units import time_text
+
+# Rows that took less than this part of the run are left out of the printed tree.
+_LEAST_SHARE = 0.005
+# So many findings are printed; the report has all.
+_PRINTED = 12
+
+
+@dataclass(frozen=True)
+class Row:
+    """Nodes of one name below one parent, as one row: how often, how long in all, how long without
+    the rows below, in seconds.
+    """
+
+    kind: str
+    name: str
+    loop: str
+    count: int
+    seconds: float
+    own: float
+    rows: tuple[Row, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the row and those below as plain data."""
+        return vars(self) | {"rows": [row.to_dict() for row in self.rows]}
+
+
+def merge(nodes: Iterable[Node]) -> tuple[Row, ...]:
+    """Merge nodes of one name and kind of kernel into rows, what took longest first."""
+    groups: dict[tuple[str, str, str], list[Node]] = {}
+    for node in nodes:
+        groups.setdefault((node.kind, node.name, node.loop), []).append(node)
+    rows = [
+        Row(
+            kind,
+            name,
+            loop,
+            len(group),
+            sum(node.seconds for node in group),
+            sum(node.own for node in group),
+            merge(child for node in group for child in node.children),
+        )
+        for (kind, name, loop), group in groups.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+class Profile:
+    """One run: `.rows` is its tree, merged; `.findings` what to look at; `.trace` everything.
+
+    Prints itself on a terminal, in a notebook and with rich; `save_html` and `save_chrome_trace`
+    write files.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        classify(trace)
+        self.trace = trace
+        self.findings: list[Finding] = findings(trace)
+        self.rows = merge(trace.roots)
+
+    @cached_property
+    def kinds(self) -> dict[str, float]:
+        """Seconds by kind of kernel, in the order of `iterlab.classify.KINDS`."""
+        found = dict.fromkeys(KINDS, 0.0)
+        for node in self.trace.walk():
+            if node.loop in found:
+                found[node.loop] += node.own or node.seconds
+        return {kind: seconds for kind, seconds in found.items() if seconds}
+
+    @cached_property
+    def table(self) -> tuple[tuple[str, str, int, float], ...]:
+        """Operators and kernels that did work: (name, kind, count, seconds), longest first."""
+        found: dict[tuple[str, str], tuple[int, float]] = {}
+        for node in self.trace.walk():
+            if node.loop in KINDS:
+                count, seconds = found.get((node.name, node.loop), (0, 0.0))
+                own = node.own or node.seconds
+                found[node.name, node.loop] = (count + 1, seconds + own)
+        rows = [(name, kind, count, seconds) for (name, kind), (count, seconds) in found.items()]
+        return tuple(sorted(rows, key=lambda row: -row[3]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain data, for JSON."""
+        return {
+            "seconds": self.trace.seconds,
+            "kinds": self.kinds,
+            "findings": [vars(one) for one in self.findings],
+            "rows": [row.to_dict() for row in self.rows],
+            "table": [list(row) for row in self.table],
+        }
+
+    def _branch(self, tree: Tree, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if row.seconds >= _LEAST_SHARE * self.trace.seconds:
+                self._branch(tree.add(row_text(row)), row.rows)
+
+    def __rich__(self) -> RenderableType:
+        kinds = ", ".join(f"{kind} {time_text(seconds)}" for kind, seconds in self.kinds.items())
+        tree = Tree(Text(f"{time_text(self.trace.seconds)}: {kinds}", style="bold"))
+        self._branch(tree, self.rows)
+        parts: list[RenderableType] = [tree]
+        if self.findings:
+            parts += [Text(""), Text("What to look at", style="bold"), _findings(self.findings)]
+        return Group(*parts)
+
+    def __str__(self) -> str:
+        console = Console(file=StringIO(), width=150, color_system=None, force_terminal=False)
+        console.print(self)
+        assert isinstance(console.file, StringIO)
+        return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+
+    def __repr__(self) -> str:
+        return f"<Profile of {time_text(self.trace.seconds)}, {len(self.findings)} findings>"
+
+    def _repr_html_(self) -> str:
+        from iterlab.report import body
+
+        return body(self)
+
+    def html_page(self, title: str = "iterlab profile") -> str:
+        """Give a whole HTML page, which opens from disk and loads nothing."""
+        from iterlab.report import page
+
+        return page(self, title)
+
+    def save_html(self, path: str | Path, title: str = "iterlab profile") -> None:
+        """Write the report to a file."""
+        Path(path).write_text(self.html_page(title), encoding="utf-8")
+
+    def save_chrome_trace(self, path: str | Path) -> None:
+        """Write the trace for chrome://tracing or Perfetto."""
+        self.trace.profiler.export_chrome_trace(str(path))
+
+
+def label(row: Row) -> tuple[str, str]:
+    """Give what a row is called, and the source of a Python line."""
+    if row.kind == "line":
+        return short_line(row.name), source_text(row.name)
+    return row.name, ""
+
+
+def row_text(row: Row) -> Text:
+    """Write a row of the tree for a terminal."""
+    name, source = label(row)
+    text = Text(f"{time_text(row.seconds):>8}  ")
+    text.append(name, style="cyan" if row.kind == "line" else "")
+    if source:
+        text.append(f"  {source}", style="bold")
+    if row.count > 1:
+        text.append(f"  ×{row.count}", style="dim")
+    if row.loop:
+        slow = row.loop in ("strided", "unrolled with casts", "copy")
+        text.append(f"  [{row.loop}]", style="yellow" if slow else "green")
+    return text
+
+
+def _findings(found: Sequence[Finding]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for fixed in (True, True, False):
+        table.add_column(no_wrap=fixed)
+    for one in found[:_PRINTED]:
+        text = Text(one.what)
+        text.append(f"\n→ {one.advice}", style="yellow")
+        times = f" ×{one.count}" if one.count > 1 else ""
+        took = f"{time_text(one.seconds)}{times}" if one.seconds else times.strip()
+        where = short_line(one.line) if one.line else ""
+        table.add_row(Text(f"{one.kind}\n{where}", style="bold"), took, text)
+    if len(found) > _PRINTED:
+        table.add_row(
+            Text(f"{len(found) - _PRINTED} more"), "", Text("in the report (--html FILE)")
+        )
+    return table
+
+
+def profile(function: Callable[..., object], *args: Any, **kwargs: Any) -> Profile:
+    """Profile a call of `function` with these arguments.
+
+    It runs twice: the first run warms up and is not counted. Python lines are those of the nearest
+    frame outside torch.
+
+    >>> print(iterlab.profile(model, x))
+    >>> iterlab.profile(model, x).save_html("report.html")
+    """
+    work = partial(function, *args, **kwargs)
+    warm_up(work)
+    return Profile(record(work))

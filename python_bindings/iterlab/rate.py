@@ -1,0 +1,55 @@
+"""What this machine's memory gives: the time of a contiguous add with a call's traffic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import torch
+
+from iterlab.physical import undisturbed
+from iterlab.timing import once
+
+# Beyond this many bytes the rate no longer depends on the size; a smaller probe is enough.
+_LARGEST = 192 * 1024 * 1024
+# Rounds of which the fastest counts: what disturbs a machine only ever slows it down.
+_ROUNDS = 5
+
+
+def contiguous_add(traffic: int, device: str = "cpu") -> Callable[[], None]:
+    """Make a contiguous float32 add with `traffic` bytes, or with less: those of `probed`."""
+    x, y, out = (torch.ones(max(1, probed(traffic) // 12), device=device) for _ in range(3))
+
+    def add() -> None:
+        torch.add(x, y, out=out)
+        if device.startswith("cuda"):
+            torch.cuda.synchronize()
+
+    return add
+
+
+def probed(traffic: int) -> int:
+    """Give the bytes that stand for `traffic`."""
+    return min(max(traffic, 12), _LARGEST)
+
+
+@cache
+def _seconds(traffic: int, device: str, threads: int) -> float:
+    add = contiguous_add(traffic, device)
+    calls = max(1, 2**22 // traffic)
+    return min(once(add, calls) for _ in range(_ROUNDS))
+
+
+def add_seconds(traffic: int, device: str = "cpu") -> float:
+    """Give the seconds that a contiguous float32 add takes here with `traffic` bytes, on as many
+    threads as torch uses.
+
+    It is measured on first use for each power of two, in less than a second, and remembered.
+    """
+    bytes_moved = max(traffic, 4096)
+    near = probed(1 << round(math.log2(bytes_moved)))
+    where = "cpu" if device == "meta" else device
+    with undisturbed():
+        seconds: float = _seconds(near, where, torch.get_num_threads())
+    return seconds * bytes_moved / near

@@ -1,0 +1,45 @@
+"""Profiles a script as `python SCRIPT ARGS` would run it."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from iterlab.profile import Profile
+from iterlab.trace import record
+
+
+def _exit_code(reason: object) -> int:
+    if reason is None or isinstance(reason, int):
+        return reason or 0
+    print(reason, file=sys.stderr)
+    return 1
+
+
+def profile_script(script: str, arguments: Sequence[str] = ()) -> tuple[Profile, int]:
+    """Run a script under the profiler: (its profile, its exit code).
+
+    It runs once, imports and first calls included. Raises ValueError where there is no such file;
+    what the script raises is raised.
+    """
+    if not Path(script).is_file():
+        raise ValueError(f"iterlab: expected a Python file, got '{script}'")
+    code = 0
+
+    def work() -> None:
+        nonlocal code
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as leaving:
+            code = _exit_code(leaving.code)
+
+    before = sys.argv, sys.path
+    sys.argv = [script, *arguments]
+    sys.path = [str(Path(script).resolve().parent), *sys.path]
+    try:
+        trace = record(work)
+    finally:
+        sys.argv, sys.path = before
+    return Profile(trace), code

@@ -1,0 +1,79 @@
+// The call template of reductions on CUDA: operands → plan → results → launch.
+#include "src/cuda/reduce.h"
+
+#include "engine/op_table.h"
+#include "src/cuda/device.h"
+#include "src/cuda/workspace.h"
+
+#include <c10/cuda/CUDAGuard.h>
+
+namespace iterlab::cuda {
+namespace {
+
+void check_device(const OpInfo& op, const at::Tensor& tensor, at::Device device) {
+  if (tensor.device() == device && device.is_cuda()) return;
+  throw PlanError(PlanError::Kind::Runtime, op,
+                  "expected all operands on " + (device.is_cuda() ? device.str() : "CUDA") +
+                      ", got one on " + tensor.device().str());
+}
+
+void describe(const OpInfo& op, const at::Tensor& input, const iterlab::ReduceArguments& arguments,
+              const GivenResults& given, Operands& operands) {
+  operands.num_outputs = op.num_outputs;
+  operands.num_inputs = 1;
+  operands.dtype_argument = arguments.dtype.value_or(DType::Undefined);
+  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  for (int i = 0; i < op.num_outputs; ++i) {
+    const at::Tensor* const output = given[static_cast<size_t>(i)];
+    if (output != nullptr) {
+      check_device(op, *output, input.device());
+      operands.output(i) = as_operand(*output);
+    }
+    operands.output(i).output_kind = output != nullptr ? OutputKind::Given : OutputKind::Allocated;
+  }
+  check_device(op, input, input.device());
+  operands.input(0) = as_operand(input);
+}
+
+ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const GivenResults& given,
+                           at::Device device) {
+  ReduceResults results;
+  for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
+    if (given[i] == nullptr) {
+      results[i] =
+          empty_cuda(plan.output_shape, plan.output_strides, plan.result_dtypes[i], device);
+      continue;
+    }
+    if ((plan.resized_outputs >> i & 1u) != 0)
+      resize_output(*given[i], plan.output_shape, plan.output_strides);
+    results[i] = *given[i];
+  }
+  return results;
+}
+
+}  // namespace
+
+ReduceResults reduce(const OpInfo& op, const at::Tensor& input,
+                     const iterlab::ReduceArguments& arguments, const GivenResults& given) {
+  return with_torch_errors([&] {
+    Operands operands;
+    describe(op, input, arguments, given, operands);
+    const c10::cuda::CUDAGuard guard(input.device());
+    ReducePlan plan;
+    make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
+    ReduceResults results = make_results(op, plan, given, input.device());
+    if (plan.outputs == 0) return results;
+    char* outputs[kMaxResults] = {};
+    for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i)
+      outputs[i] = static_cast<char*>(results[i].mutable_data_ptr());
+    at::Tensor keep[2];
+    run_reduction(
+        plan, *kernel_table().reduce[kernel_index(op)], outputs,
+        static_cast<const char*>(input.const_data_ptr()),
+        [&](int64_t tickets, int64_t bytes) { return current_workspace(tickets, bytes, keep); },
+        current_context());
+    return results;
+  });
+}
+
+}  // namespace iterlab::cuda

@@ -1,0 +1,90 @@
+// The call template of reductions on the CPU.
+#include "src/reduction_call.h"
+
+#include "engine/cpu/reduce.h"
+#include "engine/kernel_table.h"
+#include "engine/op_table.h"
+#include "src/profiler_range.h"
+
+namespace iterlab {
+namespace {
+
+void describe(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
+              const GivenResults& given, Operands& operands) {
+  Arguments tensors;
+  tensors.add_operand(input);
+  for (const at::Tensor* const output : given) check_devices(op, tensors, output, at::kCPU);
+  operands.num_outputs = op.num_outputs;
+  operands.num_inputs = 1;
+  operands.dtype_argument = arguments.dtype.value_or(DType::Undefined);
+  operands.default_dtype = c10::get_default_dtype_as_scalartype();
+  for (int i = 0; i < op.num_outputs; ++i) {
+    const at::Tensor* const output = given[static_cast<size_t>(i)];
+    if (output != nullptr) operands.output(i) = as_operand(*output);
+    operands.output(i).output_kind = output != nullptr ? OutputKind::Given : OutputKind::Allocated;
+  }
+  operands.input(0) = as_operand(input);
+}
+
+// Allocates the results that are not given, and resizes those that are; gives the former.
+ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const GivenResults& given) {
+  ReduceResults results;
+  for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
+    if (given[i] == nullptr) {
+      results[i] = empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtypes[i]);
+    } else if ((plan.resized_outputs >> i & 1u) != 0) {
+      resize_output(*given[i], plan.output_shape, plan.output_strides);
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+ReduceRequest reduce_request(const OpInfo& op, int64_t ndim, const ReduceArguments& arguments) {
+  std::optional<std::span<const int64_t>> dims;
+  if (arguments.dims) dims = {arguments.dims->data(), arguments.dims->size()};
+  ReduceRequest request;
+  request.dims = reduced_dims(dims, static_cast<int>(ndim), op);
+  request.dims_given = dims && !dims->empty();
+  request.keepdim = arguments.keepdim;
+  request.number = arguments.number;
+  return request;
+}
+
+static void plan_reduction(const OpInfo& op, const at::Tensor& input,
+                           const ReduceArguments& arguments, const GivenResults& given,
+                           bool recorded, ReducePlan& plan) {
+  const ProfilerRange range(recorded, &plan_range);
+  Operands operands;
+  describe(op, input, arguments, given, operands);
+  make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
+}
+
+ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
+                             const ReduceArguments& arguments, const GivenResults& given) {
+  const bool recorded = is_recorded();
+  ReducePlan plan;
+  plan_reduction(op, input, arguments, given, recorded, plan);
+  ReduceResults results = make_results(op, plan, given);
+  if (plan.outputs == 0) return results;
+  const cpu::KernelTable& table = kernel_table();
+  char* outputs[kMaxResults] = {};
+  for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
+    const at::Tensor& result = given[i] == nullptr ? results[i] : *given[i];
+    outputs[i] = static_cast<char*>(result.mutable_data_ptr());
+  }
+  const ProfilerRange range(recorded, [&] {
+    return loop_range(op.name, kReduceFormNames[static_cast<size_t>(plan.form)]);
+  });
+  cpu::run_reduction(plan, *table.reduce[kernel_index(op)], table.stage, outputs,
+                     static_cast<const char*>(input.const_data_ptr()), torch_parallel());
+  return results;
+}
+
+ReduceResults reduce_cpu(const OpInfo& op, const at::Tensor& input,
+                         const ReduceArguments& arguments, const GivenResults& given) {
+  return with_torch_errors([&] { return try_reduce_cpu(op, input, arguments, given); });
+}
+
+}  // namespace iterlab

@@ -1,0 +1,87 @@
+"""The command line: explain in every mode and form; one line and exit code 2 for wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iterlab.cli import main
+
+ADD = ["explain", "add", "f32[64,64]", "f32[64,64].t()"]
+
+LAST_LAYER = {
+    "none": ("CPU", "runs"),
+    "grad": ("CPU", "runs"),
+    "no_grad": ("CPU", "runs"),
+    "inference_mode": ("CPU", "runs"),
+    "autocast": ("CPU", "runs"),
+    "fake": ("CPU", "not reached"),
+    "vmap": ("CPU", "runs"),
+}
+
+
+@pytest.mark.parametrize("mode", LAST_LAYER)
+def test_explain_in_a_mode(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*ADD, "--mode", mode, "--json"]) == 0
+    layers = json.loads(capsys.readouterr().out)["dispatch"]["layers"]
+    states = {layer["key"]: layer["state"] for layer in layers}
+    assert (layers[-1]["key"], layers[-1]["state"]) == LAST_LAYER[mode]
+    assert states["AutogradCPU"] == ("skipped" if mode == "inference_mode" else "runs")
+    assert ("FuncTorchBatched" in states) == (mode == "vmap")
+    assert ("Meta" in states) == (mode == "fake")
+
+
+def test_explain_prints_plain_text_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ADD) == 0
+    out = capsys.readouterr().out
+    assert "Dispatch, in call order" in out and "\x1b" not in out
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_explain_runs_and_writes_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "call.html"
+    assert main([*ADD, "--run", "--html", str(page)]) == 0
+    assert "Measured" in page.read_text() and capsys.readouterr().out == ""
+
+
+def test_explain_reductions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "sum", "f32[8,16]", "--dim", "0", "--keepdim", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["output_shape"] == [1, 16]
+
+
+@pytest.mark.parametrize("command", ["ops", "doctor"])
+def test_lists_as_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) > 5
+
+
+WRONG = {
+    "no command": [],
+    "unknown command": ["explane"],
+    "unknown operator": ["explain", "ad", "f32[2]", "f32[2]"],
+    "unknown operator of torch": ["explain", "aten::ad", "f32[2]"],
+    "bad operand": ["explain", "add", "f32[2", "f32[2]"],
+    "unknown dtype": ["explain", "add", "f31[2]", "f32[2]"],
+    "shapes": ["explain", "add", "f32[2]", "f32[3]"],
+    "too few operands": ["explain", "add", "f32[2]"],
+    "unknown mode": [*ADD, "--mode", "fast"],
+    "run in a mode that computes nothing": [*ADD, "--mode", "fake", "--run"],
+    "argument": ["explain", "add", "f32[2]", "f32[2]", "--arg", "alpha"],
+    "nothing to map over": ["explain", "add", "1", "f32[]", "--mode", "vmap"],
+    "no script": ["profile"],
+    "missing script": ["profile", "missing.py"],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(WRONG[name])
+    except SystemExit as leaving:
+        code = int(leaving.code or 0)
+    printed = capsys.readouterr()
+    assert code == 2
+    assert printed.out == "" and len(printed.err.splitlines()) == 1
+    assert printed.err.startswith("iterlab")

@@ -1,0 +1,222 @@
+"""Explanations against what ran: paths, reductions, ATen's loops, measurements, and output."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+
+import iterlab
+from iterlab.measured import kernels_of
+
+DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
+
+
+def drawn(shape: tuple[int, ...], chance: random.Random) -> torch.Tensor:
+    """A tensor of a random dtype and layout that broadcasts to `shape`."""
+    sizes = [1 if chance.random() < 0.15 else size for size in shape]
+    order = chance.sample(range(len(sizes)), len(sizes))
+    step = chance.choice((1, 1, 1, 2))
+    stored = [sizes[dim] for dim in order]
+    if stored:
+        stored[-1] *= step
+    dense = torch.ones(stored, dtype=chance.choice(DTYPES))
+    view = dense[..., ::step] if stored else dense
+    return view.permute([order.index(dim) for dim in range(len(sizes))])
+
+
+def reported(call: Any) -> str:
+    """The path or form that the kernel's own range on the timeline names."""
+    names = [name for name, _ in kernels_of(call)[0] if name.startswith("iterlab::")]
+    assert len(names) == 1
+    return names[0].partition("[")[2].removesuffix("]").rpartition(" ")[0]
+
+
+def random_calls() -> Iterator[tuple[str, list[torch.Tensor]]]:
+    chance = random.Random(6)
+    for _ in range(120):
+        shape = tuple(chance.choice((1, 2, 3, 5, 17, 64)) for _ in range(chance.randint(1, 4)))
+        op = chance.choice(("add", "mul", "exp", "maximum", "where"))
+        count = {"exp": 1, "where": 3}.get(op, 2)
+        operands = [drawn(shape, chance) for _ in range(count)]
+        if op == "where":
+            operands[0] = operands[0] > 0
+        yield op, operands
+
+
+def test_the_path_explained_is_the_path_that_ran() -> None:
+    seen = set()
+    for op, operands in random_calls():
+        explained = iterlab.explain(op, *operands)
+        assert isinstance(explained.plan, iterlab.Plan)
+        ran = reported(lambda op=op, operands=operands: getattr(torch.ops.iterlab, op)(*operands))
+        assert ran == explained.plan.path, (op, operands)
+        seen.add(ran)
+    assert {"vectorized", "strided"} <= seen
+
+
+@pytest.mark.parametrize("dim", [0, 1, (0, 1), 2])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_form_explained_is_the_form_that_ran(dim: Any, transposed: bool) -> None:
+    x = torch.randn(40, 50, 3)
+    x = x.transpose(0, 1) if transposed else x
+    explained = iterlab.explain("sum", x, dim=dim)
+    assert isinstance(explained.plan, iterlab.ReductionPlan)
+    want = torch.sum(x, dim=dim)
+    assert explained.plan.output_shape == tuple(want.shape)
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    assert reported(lambda: torch.ops.iterlab.sum(x, dims)) == explained.plan.form
+
+
+def test_forced_path_is_explained() -> None:
+    x = torch.randn(64, 64)
+    with iterlab.force_path("generic"):
+        explained = iterlab.explain("add", x, x)
+        assert reported(lambda: torch.ops.iterlab.add(x, x)) == "generic"
+    assert explained.plan is not None and explained.plan.path == "generic"
+
+
+def casts_in(call: Any) -> int:
+    """How many operands ATen casts through a copy inside a call."""
+    with torch.profiler.profile() as profiler:
+        call()
+    return sum(event.name == "aten::_to_copy" for event in profiler.events())
+
+
+@pytest.mark.parametrize("other", [torch.float32, torch.bfloat16, torch.int8, torch.float64])
+def test_predicted_casts_are_those_that_aten_makes(other: torch.dtype) -> None:
+    x, y = torch.ones(64, 64), torch.ones(64, 64, dtype=other)
+    explained = iterlab.explain(torch.add, x, y)
+    assert explained.aten is not None and explained.plan is None
+    assert casts_in(lambda: torch.add(x, y)) == len(explained.aten.copies)
+    assert explained.to_dict()["aten"]["prediction"] is True
+
+
+def test_predicted_loops_of_aten() -> None:
+    x = torch.ones(64, 64)
+    loops = {
+        "dense": (x, x),
+        "row": (x, x[0]),
+        "column": (x, x[:, :1]),
+        "number": (x, 2.0),
+        "transposed": (x, x.t()),
+        "both transposed": (x.t(), x.t()),
+        "every second": (x[:, ::2], x[:, ::2]),
+    }
+    found = {}
+    for name, operands in loops.items():
+        aten = iterlab.explain("add", *operands).aten
+        assert aten is not None
+        found[name] = aten.loop
+    assert found == {
+        "dense": "vectorized",
+        "row": "vectorized",
+        "column": "vectorized, one operand constant",
+        "number": "vectorized, one operand constant",
+        "transposed": "strided, one element at a time",
+        "both transposed": "vectorized",
+        "every second": "strided, one element at a time",
+    }
+
+
+def test_advice_gives_the_path_that_it_promises() -> None:
+    x, y = torch.randn(256, 256), torch.randn(256, 256).t()
+    explained = iterlab.explain("add", x, y)
+    assert explained.advice is not None and explained.advice.code == "other.contiguous()"
+    ran = reported(lambda: torch.ops.iterlab.add(x, y.contiguous()))
+    assert ran == explained.advice.path != explained.summary.partition(":")[0]
+
+
+def test_running_measures() -> None:
+    x = torch.randn(512, 512)
+    explained = iterlab.explain("add", x, x.t(), run=True)
+    measured = explained.measured
+    assert measured is not None and 0 < measured.seconds < 10
+    assert [name.split("[")[0] for name, _ in measured.kernels] == ["iterlab::add "]
+    assert measured.allocated == x.nbytes
+    assert "of a contiguous add's" in str(explained) and "worth it" in explained.advice_text
+
+
+def test_running_leaves_operands_of_inplace_operators_alone() -> None:
+    x, before = torch.ones(8), torch.ones(8)
+    iterlab.explain("add_", x, torch.ones(8), run=True)
+    assert torch.equal(x, before)
+
+
+def test_running_needs_data() -> None:
+    with pytest.raises(ValueError, match="expected operands with data"):
+        iterlab.explain("add", torch.empty(3, device="meta"), 1.0, run=True)
+
+
+def test_every_way_to_name_an_operator() -> None:
+    x = torch.randn(3)
+    own = [iterlab.add, torch.ops.iterlab.add, torch.ops.iterlab.add.default, "add", "iterlab::add"]
+    torchs = [torch.add, torch.ops.aten.add, torch.ops.aten.add.Tensor, "aten::add.Tensor"]
+    assert {iterlab.explain(op, x, x).schema for op in own} == {
+        str(torch.ops.iterlab.add.default._schema)
+    }
+    assert {iterlab.explain(op, x, x).schema for op in torchs} == {
+        str(torch.ops.aten.add.Tensor._schema)
+    }
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "error"),
+    [
+        ("nope", (1.0,), ValueError),
+        ("aten::nope", (1.0,), ValueError),
+        ("nolib::nope", (1.0,), ValueError),
+        (len, (1.0,), TypeError),
+        (torch.ops.aten.add, ("text",), TypeError),
+        ("add", (torch.ones(2), torch.ones(3)), RuntimeError),
+    ],
+)
+def test_errors(op: Any, args: tuple[Any, ...], error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"^iterlab"):
+        iterlab.explain(op, *args)
+
+
+def test_operators_without_twin_show_their_dispatch() -> None:
+    explained = iterlab.explain(torch.matmul, torch.randn(3, 3), torch.randn(3, 3))
+    assert explained.plan is None and explained.aten is None
+    assert "composite" in str(explained)
+    assert explained.summary == "AutogradCPU"
+
+
+def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:
+    found: list[iterlab.Explanation] = []
+
+    def inner(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        found.append(iterlab.explain("mul", x, y))
+        return torch.ops.iterlab.mul(x, y)
+
+    x, y = torch.randn(8, 64), torch.randn(64, 8)
+    with torch.profiler.profile() as profiler:
+        torch.func.vmap(inner, in_dims=(0, 1))(x, y)
+    plan = found[0].plan
+    assert isinstance(plan, iterlab.Plan) and plan.shape == (8, 64)
+    assert any(f"[{plan.path} " in event.name for event in profiler.events())
+
+
+def test_fake_tensors_and_meta_tensors() -> None:
+    with FakeTensorMode():
+        explained = iterlab.explain("add", torch.empty(4, 5), torch.empty(5, 4).t())
+        assert "FakeTensorMode has answered" in str(explained)
+    assert explained.plan is not None
+    meta = iterlab.explain("add", torch.empty(2**20, 2**20, device="meta"), 1.0)
+    assert meta.dispatch.runs[-1] == "Meta" and meta.plan is not None
+
+
+def test_output_forms() -> None:
+    explained = iterlab.explain("add", torch.randn(4, 4), torch.randn(4, 4).t())
+    data = json.loads(json.dumps(explained.to_dict(), default=str))
+    assert data["plan"]["path"] == explained.plan.path  # type: ignore[union-attr]
+    assert [layer["key"] for layer in data["dispatch"]["layers"]][-1] == "CPU"
+    html = explained._repr_html_()
+    assert "<script" not in html and "http" not in html and "AutogradCPU" in html
+    assert repr(explained).startswith("<Explanation of iterlab::add: ")
