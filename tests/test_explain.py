@@ -139,7 +139,9 @@ def test_running_measures() -> None:
     assert measured is not None and 0 < measured.seconds < 10
     assert [name.split("[")[0] for name, _ in measured.kernels] == ["iterlab::add "]
     assert measured.allocated == x.nbytes
-    assert "of a contiguous add's" in str(explained) and "worth it" in explained.advice_text
+    assert "of a contiguous add's" in " ".join(str(explained).split())
+    saves = measured.seconds - measured.memory_seconds >= 0.05 * measured.seconds
+    assert ("worth it after" if saves else "save nothing") in explained.advice_text
 
 
 def test_running_leaves_operands_of_inplace_operators_alone() -> None:
