@@ -6,29 +6,18 @@
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
+#include "src/describe.h"
 #include "src/profiler_range.h"
 
 namespace iterlab {
 namespace {
 
-// Describes inputs and output for the planner. Outputs come first.
-void make_operands(const OpInfo& op, const Arguments& arguments, Output output,
-                   Operands& operands) {
-  check_devices(op, arguments, output.tensor, at::kCPU);
-  operands.num_outputs = 1;
-  operands.num_inputs = arguments.num_tensors;
-  plan_parameters(op, arguments, operands);
-  if (output.kind != OutputKind::Allocated) operands.output(0) = as_operand(*output.tensor);
-  operands.output(0).output_kind = output.kind;
-  for (int i = 0; i < arguments.num_tensors; ++i)
-    operands.input(i) = as_operand(*arguments.tensors[i]);
-}
-
 void plan_call(const OpInfo& op, const Arguments& arguments, Output output, bool recorded,
                Plan& plan) {
   const ProfilerRange range(recorded, &plan_range);
   Operands operands;
-  make_operands(op, arguments, output, operands);
+  check_devices(op, arguments, output.tensor, at::kCPU);
+  describe_call(op, arguments, output, operands);
   make_plan(operands, op, plan);
   check_parameters(op, arguments, plan.common_dtype);
   check_numbers(op, arguments, plan.common_dtype);
@@ -48,13 +37,8 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result,
   for (int i = 0; i < arguments.num_tensors; ++i) {
     data[i + 1] = static_cast<char*>(const_cast<void*>(arguments.tensors[i]->const_data_ptr()));
   }
-  const Number* numbers = arguments.parameters;
-  Number with_extra[kMaxParameters + 1];
-  if (plan.op->extra != Extra::None) {
-    std::copy_n(arguments.parameters, arguments.num_parameters, with_extra);
-    with_extra[arguments.num_parameters] = extra_number(*plan.op, arguments, plan.common_dtype);
-    numbers = with_extra;
-  }
+  Number buffer[kMaxParameters + 1];
+  const Number* const numbers = functor_numbers(*plan.op, arguments, plan.common_dtype, buffer);
   const cpu::KernelTable& table = kernel_table();
   const ProfilerRange range(recorded, [&] {
     return loop_range(plan.op->name, kPathNames[static_cast<size_t>(plan.path)]);

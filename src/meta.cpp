@@ -1,6 +1,6 @@
 // Meta: the shape half of the plan without the run, on symbolic sizes.
 #include "engine/shape_plan.h"
-#include "src/call.h"
+#include "src/describe.h"
 #include "src/symbolic.h"
 
 #include <ATen/native/Resize.h>
@@ -9,32 +9,6 @@
 
 namespace iterlab {
 namespace {
-
-using SymOperand = BasicOperand<c10::SymInt>;
-using SymOperands = BasicOperands<c10::SymInt>;
-
-SymOperand as_symbolic_operand(const at::Tensor& tensor) {
-  SymOperand operand;
-  const auto sizes = tensor.sym_sizes(), strides = tensor.sym_strides();
-  operand.sizes = {sizes.data(), sizes.size()};
-  operand.strides = {strides.data(), strides.size()};
-  operand.dtype = tensor.scalar_type();
-  operand.is_wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
-  return operand;
-}
-
-void make_symbolic_operands(const OpInfo& op, const Arguments& arguments, Output output,
-                            SymOperands& operands) {
-  check_devices(op, arguments, output.tensor, at::kMeta);
-  operands.num_outputs = 1;
-  operands.num_inputs = arguments.num_tensors;
-  plan_parameters(op, arguments, operands);
-  if (output.kind != OutputKind::Allocated)
-    operands.output(0) = as_symbolic_operand(*output.tensor);
-  operands.output(0).output_kind = output.kind;
-  for (int i = 0; i < arguments.num_tensors; ++i)
-    operands.input(i) = as_symbolic_operand(*arguments.tensors[i]);
-}
 
 at::Tensor make_meta_result(const std::vector<c10::SymInt>& shape,
                             const std::vector<c10::SymInt>& strides, DType dtype, bool resized,
@@ -52,8 +26,9 @@ at::Tensor make_meta_result(const std::vector<c10::SymInt>& shape,
 
 at::Tensor call_meta(const OpInfo& op, const Arguments& arguments, Output output) {
   return with_torch_errors([&] {
-    SymOperands operands;
-    make_symbolic_operands(op, arguments, output, operands);
+    check_devices(op, arguments, output.tensor, at::kMeta);
+    BasicOperands<c10::SymInt> operands;
+    describe_call(op, arguments, output, operands);
     BasicShapePlan<c10::SymInt> plan;
     make_shape_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);

@@ -4,26 +4,16 @@
 #include "engine/cpu/reduce.h"
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
+#include "src/describe.h"
 #include "src/profiler_range.h"
 
 namespace iterlab {
 namespace {
 
-void describe(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
-              const GivenResults& given, Operands& operands) {
+void check_reduction_devices(const OpInfo& op, const at::Tensor& input, const GivenResults& given) {
   Arguments tensors;
   tensors.add_operand(input);
   for (const at::Tensor* const output : given) check_devices(op, tensors, output, at::kCPU);
-  operands.num_outputs = op.num_outputs;
-  operands.num_inputs = 1;
-  operands.dtype_argument = arguments.dtype.value_or(DType::Undefined);
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
-  for (int i = 0; i < op.num_outputs; ++i) {
-    const at::Tensor* const output = given[static_cast<size_t>(i)];
-    if (output != nullptr) operands.output(i) = as_operand(*output);
-    operands.output(i).output_kind = output != nullptr ? OutputKind::Given : OutputKind::Allocated;
-  }
-  operands.input(0) = as_operand(input);
 }
 
 // Allocates the results that are not given, and resizes those that are; gives the former.
@@ -57,7 +47,8 @@ static void plan_reduction(const OpInfo& op, const at::Tensor& input,
                            bool recorded, ReducePlan& plan) {
   const ProfilerRange range(recorded, &plan_range);
   Operands operands;
-  describe(op, input, arguments, given, operands);
+  check_reduction_devices(op, input, given);
+  describe_reduction(op, input, arguments, given, operands);
   make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
 }
 

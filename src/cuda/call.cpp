@@ -5,10 +5,9 @@
 #include "src/cuda/device.h"
 #include "src/cuda/reduce.h"
 #include "src/cuda_backend.h"
+#include "src/describe.h"
 
 #include <c10/cuda/CUDAGuard.h>
-
-#include <algorithm>
 
 namespace iterlab::cuda {
 namespace {
@@ -37,17 +36,6 @@ at::Device device_of(const OpInfo& op, const iterlab::Arguments& arguments,
   return device;
 }
 
-void describe(const OpInfo& op, const iterlab::Arguments& arguments, Output output,
-              Operands& operands) {
-  operands.num_outputs = 1;
-  operands.num_inputs = arguments.num_tensors;
-  plan_parameters(op, arguments, operands);
-  if (output.kind != OutputKind::Allocated) operands.output(0) = as_operand(*output.tensor);
-  operands.output(0).output_kind = output.kind;
-  for (int i = 0; i < arguments.num_tensors; ++i)
-    operands.input(i) = as_operand(*arguments.tensors[i]);
-}
-
 at::Tensor make_result(const Plan& plan, Output output, at::Device device) {
   if (output.kind == OutputKind::Allocated)
     return empty_cuda(plan.shape, plan.output_strides, plan.result_dtype, device);
@@ -68,10 +56,8 @@ void run(const Plan& plan, const iterlab::Arguments& arguments, const at::Tensor
       sources[i + 1].data = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));
     }
   }
-  Number parameters[kMaxParameters + 1];
-  std::copy_n(arguments.parameters, arguments.num_parameters, parameters);
-  if (plan.op->extra != Extra::None)
-    parameters[arguments.num_parameters] = extra_number(*plan.op, arguments, plan.common_dtype);
+  Number buffer[kMaxParameters + 1];
+  const Number* const parameters = functor_numbers(*plan.op, arguments, plan.common_dtype, buffer);
   run_elementwise(plan, *kernel_table().elementwise[kernel_index(*plan.op)], sources, parameters,
                   current_context());
 }
@@ -81,7 +67,7 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
     const at::Device device = device_of(op, arguments, output.tensor);
     const c10::cuda::CUDAGuard guard(device);
     Operands operands;
-    describe(op, arguments, output, operands);
+    describe_call(op, arguments, output, operands);
     Plan plan;
     make_plan(operands, op, plan);
     check_parameters(op, arguments, plan.common_dtype);

@@ -4,6 +4,7 @@
 #include "engine/op_table.h"
 #include "src/cuda/device.h"
 #include "src/cuda/workspace.h"
+#include "src/describe.h"
 
 #include <c10/cuda/CUDAGuard.h>
 
@@ -15,24 +16,6 @@ void check_device(const OpInfo& op, const at::Tensor& tensor, at::Device device)
   throw PlanError(PlanError::Kind::Runtime, op,
                   "expected all operands on " + (device.is_cuda() ? device.str() : "CUDA") +
                       ", got one on " + tensor.device().str());
-}
-
-void describe(const OpInfo& op, const at::Tensor& input, const iterlab::ReduceArguments& arguments,
-              const GivenResults& given, Operands& operands) {
-  operands.num_outputs = op.num_outputs;
-  operands.num_inputs = 1;
-  operands.dtype_argument = arguments.dtype.value_or(DType::Undefined);
-  operands.default_dtype = c10::get_default_dtype_as_scalartype();
-  for (int i = 0; i < op.num_outputs; ++i) {
-    const at::Tensor* const output = given[static_cast<size_t>(i)];
-    if (output != nullptr) {
-      check_device(op, *output, input.device());
-      operands.output(i) = as_operand(*output);
-    }
-    operands.output(i).output_kind = output != nullptr ? OutputKind::Given : OutputKind::Allocated;
-  }
-  check_device(op, input, input.device());
-  operands.input(0) = as_operand(input);
 }
 
 ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const GivenResults& given,
@@ -56,8 +39,12 @@ ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const Given
 ReduceResults reduce(const OpInfo& op, const at::Tensor& input,
                      const iterlab::ReduceArguments& arguments, const GivenResults& given) {
   return with_torch_errors([&] {
+    for (const at::Tensor* const output : given) {
+      if (output != nullptr) check_device(op, *output, input.device());
+    }
+    check_device(op, input, input.device());
     Operands operands;
-    describe(op, input, arguments, given, operands);
+    describe_reduction(op, input, arguments, given, operands);
     const c10::cuda::CUDAGuard guard(input.device());
     ReducePlan plan;
     make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
