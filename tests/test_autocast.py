@@ -58,7 +58,7 @@ def test_result_dtypes_are_atens(entry: OpEntry, kind: str, device: str) -> None
         for values in (operands, [x.to(low) if x.is_floating_point() else x for x in operands]):
             try:
                 want = calls.invoke(calls.twin(entry), entry, values, sample_calls.required(entry))
-            except (RuntimeError, TypeError):
+            except RuntimeError:
                 continue
             got = sample_calls.call(entry, values)
             for mine, theirs in zip(calls.outputs_of(got), calls.outputs_of(want), strict=True):
