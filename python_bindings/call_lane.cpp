@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 namespace iterlab {
@@ -300,30 +301,18 @@ std::optional<Counts> count_arguments(const c10::FunctionSchema& schema) {
   return counts;
 }
 
-template <template <size_t, size_t> class Lane, class... Args>
+// The signatures that have lanes.
+constexpr Counts kLanes[] = {{1, 0}, {1, 1}, {1, 2}, {1, 3}, {2, 0},
+                             {2, 1}, {2, 2}, {3, 0}, {3, 1}};
+
+template <template <size_t, size_t> class Lane, size_t i = 0, class... Args>
 std::unique_ptr<CallLane> lane_of(Counts counts, const Args&... args) {
-  const auto key = counts.tensors * 10 + counts.scalars;
-  switch (key) {
-    case 10:
-      return std::make_unique<Lane<1, 0>>(args...);
-    case 11:
-      return std::make_unique<Lane<1, 1>>(args...);
-    case 12:
-      return std::make_unique<Lane<1, 2>>(args...);
-    case 13:
-      return std::make_unique<Lane<1, 3>>(args...);
-    case 20:
-      return std::make_unique<Lane<2, 0>>(args...);
-    case 21:
-      return std::make_unique<Lane<2, 1>>(args...);
-    case 22:
-      return std::make_unique<Lane<2, 2>>(args...);
-    case 30:
-      return std::make_unique<Lane<3, 0>>(args...);
-    case 31:
-      return std::make_unique<Lane<3, 1>>(args...);
-    default:
-      return nullptr;
+  if constexpr (i < std::size(kLanes)) {
+    if (counts.tensors == kLanes[i].tensors && counts.scalars == kLanes[i].scalars)
+      return std::make_unique<Lane<kLanes[i].tensors, kLanes[i].scalars>>(args...);
+    return lane_of<Lane, i + 1>(counts, args...);
+  } else {
+    return nullptr;
   }
 }
 
