@@ -7,6 +7,7 @@
 #include "iterlab/reduce_facts.h"
 
 #include <array>
+#include <bit>
 #include <string_view>
 
 namespace iterlab {
@@ -178,6 +179,7 @@ struct OpInfo {
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
+  bool converts_lanes;  // kernels in float read and write other dtypes: Note [Lane formats]
   bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
                            // or those of a memory format argument
   AutocastPolicy autocast;
@@ -222,6 +224,26 @@ struct Binary : Elementwise<2> {
 };
 struct Ternary : Elementwise<3> {};
 
+// Whether the result is an input, as it is or converted.
+template <class Op>
+constexpr bool moves_one_input() {
+  return Op::moves_bits && Op::num_inputs - std::popcount(Op::unread_inputs) == 1;
+}
+
+// Note [Which operators convert lanes]
+// A kernel that converts as it loads and stores costs build time and is worth it where the formula
+// is not: behind 4 times the work of an add, a pass through the first-level cache is hidden.
+template <class Op>
+constexpr bool converts_lanes() {
+  if constexpr (Op::kind != OpKind::Elementwise || Op::num_outputs != 1) {
+    return false;
+  } else if constexpr (Op::moves_bits) {
+    return moves_one_input<Op>();
+  } else {
+    return Op::simd && Op::dtypes.contains(DType::Float) && Op::cost <= 4;
+  }
+}
+
 template <class Op>
 constexpr OpInfo info_of() {
   OpInfo info{.name = Op::name,
@@ -248,6 +270,7 @@ constexpr OpInfo info_of() {
               .reduction = {},
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
+              .converts_lanes = converts_lanes<Op>(),
               .preserves_strides = false,
               .autocast = {},
               .cost = Op::cost};
