@@ -12,7 +12,8 @@ from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import iterlab
-from iterlab.dispatch import Dispatch, dispatch, keys_of, signature
+from iterlab.dispatch import Dispatch, dispatch, kernel_table, keys_of, signature
+from iterlab.measured import quiet_profile
 
 # Said once in a process, when the first kernel is replaced by one that records.
 pytestmark = pytest.mark.filterwarnings("ignore:Warning only once for all operators")
@@ -30,10 +31,13 @@ CONTEXTS: dict[str, Callable[[], Any]] = {
 
 @contextmanager
 def recording(name: str, keys: tuple[str, ...] = RECORDED) -> Iterator[list[str]]:
-    """Collect the keys of `name` ("iterlab::add") whose kernels run inside the block, in order."""
+    """Collect the keys of `name` ("iterlab::add") whose kernels run inside the block, in order.
+
+    The dispatcher has its own kernels again after the block, whatever happened in it or before it.
+    """
     seen: list[str] = []
     namespace, _, rest = name.partition("::")
-    table = torch._C._dispatch_dump_table(name)
+    table = kernel_table(name)
     library = torch.library.Library(namespace, "IMPL")
 
     def instrument(key: str) -> None:
@@ -43,13 +47,13 @@ def recording(name: str, keys: tuple[str, ...] = RECORDED) -> Iterator[list[str]
             seen.append(key)
             return kernel.call_boxed(keyset, *args, **kwargs)
 
-        library.impl(rest, record, key, with_keyset=True)
+        # torch 2.11 must be asked to replace a kernel that it has in Python, as those of Meta.
+        library.impl(rest, record, key, with_keyset=True, allow_override=True)
 
-    for key in keys:
-        line = next((line for line in table.splitlines() if line.startswith(f"{key}: ")), "")
-        if line and "fallthrough" not in line:
-            instrument(key)
     try:
+        for key in keys:
+            if key in table and not table[key].startswith("fallthrough"):
+                instrument(key)
         yield seen
     finally:
         library._destroy()
@@ -66,6 +70,30 @@ OVERLOADS = {
     "aten::mul.Tensor": torch.ops.aten.mul.Tensor,
     "aten::mm": torch.ops.aten.mm.default,
 }
+
+
+@pytest.mark.parametrize("name", OVERLOADS)
+def test_recording_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kernel_table(name)
+    with recording(name):
+        assert kernel_table(name) != before
+    assert kernel_table(name) == before
+    with pytest.raises(KeyError), recording(name):
+        raise KeyError
+    assert kernel_table(name) == before
+
+    get_kernel, seen = torch.library.get_kernel, []
+
+    def second_fails(name: str, key: str) -> Any:
+        seen.append(key)
+        if len(seen) == 2:
+            raise RuntimeError("no such kernel")
+        return get_kernel(name, key)
+
+    monkeypatch.setattr(torch.library, "get_kernel", second_fails)
+    with pytest.raises(RuntimeError, match="no such kernel"), recording(name):
+        pass
+    assert kernel_table(name) == before
 
 
 def arguments(name: str, requires_grad: bool) -> list[torch.Tensor]:
@@ -194,6 +222,6 @@ def test_signature() -> None:
 
 
 def test_explaining_runs_nothing() -> None:
-    with torch.profiler.profile() as profiler:
+    with quiet_profile() as profiler:
         iterlab.explain("add", torch.randn(3), torch.randn(3)).dispatch  # noqa: B018
     assert not [event for event in profiler.events() if event.name.startswith("iterlab::add")]

@@ -12,7 +12,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 
 import iterlab
-from iterlab.measured import kernels_of
+from iterlab.measured import kernels_of, quiet_profile
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
 
@@ -83,7 +83,7 @@ def test_forced_path_is_explained() -> None:
 
 def casts_in(call: Any) -> int:
     """How many operands ATen casts through a copy inside a call."""
-    with torch.profiler.profile() as profiler:
+    with quiet_profile() as profiler:
         call()
     return sum(event.name == "aten::_to_copy" for event in profiler.events())
 
@@ -198,7 +198,7 @@ def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:
         return torch.ops.iterlab.mul(x, y)
 
     x, y = torch.randn(8, 64), torch.randn(64, 8)
-    with torch.profiler.profile() as profiler:
+    with quiet_profile() as profiler:
         torch.func.vmap(inner, in_dims=(0, 1))(x, y)
     plan = found[0].plan
     assert isinstance(plan, iterlab.Plan) and plan.shape == (8, 64)
