@@ -35,7 +35,7 @@ class AtenLoop:
 
     `loop` is "vectorized", "vectorized, one operand constant", or "strided, one element at a time"
     on the CPU; "vectorized", "unrolled with casts" or "strided, an offset for each element" on
-    CUDA.
+    CUDA. Those of reductions are in `iterlab.aten_reduce`.
     """
 
     loop: str
@@ -47,9 +47,9 @@ class AtenLoop:
         return asdict(self) | {"prediction": True}
 
 
-def _converted(operand: Any, common: torch.dtype) -> Any:
-    """Describe what an operand is after its cast: dense layouts keep their strides, others become
-    contiguous.
+def converted(operand: Any, common: torch.dtype) -> Any:
+    """Give a meta tensor that is laid out as an operand is after its cast: dense layouts keep their
+    strides, others become contiguous.
     """
     if not isinstance(operand, torch.Tensor) or operand.dim() == 0:
         return operand
@@ -82,15 +82,16 @@ def _cpu_loop(facts: Plan) -> tuple[str, str]:
     if facts.numel <= 1 or inner == sizes:
         return "vectorized", f"every operand is contiguous {run}"
     odd = [i for i, (stride, size) in enumerate(zip(inner, sizes, strict=True)) if stride != size]
-    if odd[0] > 0 and len(odd) == 1 and inner[odd[0]] == 0:
+    constant = [i for i in odd if inner[i] == 0]
+    if odd[0] > 0 and len(odd) == 1 and constant:
         name = facts.operands[odd[0]].name
         return "vectorized, one operand constant", f"`{name}` is one value {run}"
-    blamed = " and ".join(f"`{facts.operands[i].name}`" for i in odd)
-    verb = "is" if len(odd) == 1 else "are"
-    return (
-        "strided, one element at a time",
-        f"{blamed} {verb} not contiguous along the innermost dim",
-    )
+    # One constant operand alone would do no harm.
+    blamed = [i for i in odd if i not in constant] or constant
+    names = " and ".join(f"`{facts.operands[i].name}`" for i in blamed)
+    verb = "is" if len(blamed) == 1 else "are"
+    why = "not contiguous" if blamed != constant else "each one value"
+    return "strided, one element at a time", f"{names} {verb} {why} along the innermost dim"
 
 
 def _cuda_loop(facts: Plan, casts: bool) -> tuple[str, str]:
@@ -128,10 +129,10 @@ def predict(
         loop, why = _cuda_loop(facts, bool(copies))
         return AtenLoop(loop, why, ())
     operands = [
-        _converted(one, common) if entry.promoted_inputs >> i & 1 else one
+        converted(one, common) if entry.promoted_inputs >> i & 1 else one
         for i, one in enumerate(args[: len(entry.inputs)])
     ]
-    into = None if out is None or facts.resizes_output else _converted(out, common)
+    into = None if out is None or facts.resizes_output else converted(out, common)
     if into is not None and out is not None and out.dtype == torch.bool:
         into = out
     rest = args[len(entry.inputs) :]

@@ -18,6 +18,7 @@ from rich.text import Text
 from iterlab import plan_sections, reasons
 from iterlab.advice import Advice, advise
 from iterlab.aten_loop import AtenLoop, predict
+from iterlab.aten_reduce import predict_reduction
 from iterlab.callee import Callee, Op, resolve
 from iterlab.dispatch import Dispatch, dispatch, signature, tensors_in
 from iterlab.measured import Measured, measure
@@ -237,6 +238,8 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
             aten = predict(callee.entry, operands, out, more, facts, _device(operands))
             names = list(callee.entry.inputs)
             advice = advise(callee.name, names, operands, out, more, facts)
+        elif isinstance(facts, ReductionPlan) and callee.entry is not None:
+            aten = predict_reduction(callee.entry, operands, more, facts, _device(operands))
     if run:
         if any(tensor.is_meta for tensor in tensors_in([*args, out])):
             raise ValueError(

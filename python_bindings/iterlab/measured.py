@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -49,6 +50,8 @@ def quiet_profile(**options: Any) -> torch.profiler.profile:
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
+    else:  # where no GPU can refuse to be profiled, the profiler's log says when it starts and ends
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     return torch.profiler.profile(activities=activities, acc_events=True, **options)
 
 
