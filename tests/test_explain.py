@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import torch
 from torch._subclasses import FakeTensorMode
 
 import iterlab
+from iterlab import aten_reduce, callee
+from iterlab.aten_loop import predict
 from iterlab.measured import kernels_of, quiet_profile
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
@@ -122,6 +125,88 @@ def test_predicted_loops_of_aten() -> None:
         "both transposed": "vectorized",
         "every second": "strided, one element at a time",
     }
+
+
+def test_predicted_loops_of_aten_on_cuda() -> None:
+    """By ATen's rules; what ran is compared where there is a GPU."""
+    x = torch.ones(64, 64, device="meta")
+    entry = callee.twin_of("aten::add")
+    assert entry is not None
+
+    def loop(*operands: Any) -> str:
+        facts = iterlab.plan("add", *operands)
+        assert isinstance(facts, iterlab.Plan)
+        predicted = predict(entry, operands, None, {}, facts, "cuda")
+        assert predicted is not None and predicted.copies == ()
+        return f"{predicted.loop}: {predicted.why}"
+
+    assert loop(x, x) == "vectorized: every operand is contiguous and has the common dtype"
+    assert loop(x, 2.0).startswith("vectorized")
+    assert loop(x, x.bfloat16()).startswith("unrolled with casts")
+    assert loop(x, x.t()) == "strided, an offset for each element: `other` is not contiguous"
+    assert loop(x, x[0]).startswith("strided, an offset for each element")
+    assert "with a cast for each" in loop(x, x.t().bfloat16())
+
+
+REDUCTIONS = ("sum", "nansum", "mean", "prod", "amax", "amin", "any", "all", "argmax", "var", "std")
+
+
+def copies_in(call: Any, numel: int) -> int:
+    """How many tensors of that many elements ATen casts through a copy inside a call."""
+    with quiet_profile(record_shapes=True) as profiler:
+        call()
+    copies = [event for event in profiler.events() if event.name == "aten::_to_copy"]
+    return sum(torch.Size(event.input_shapes[0]).numel() == numel for event in copies)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.int8, torch.bool, torch.int64, torch.float64]
+)
+def test_predicted_casts_of_reductions_are_those_that_aten_makes(
+    op: str, dtype: torch.dtype
+) -> None:
+    x = (torch.randn(8, 40, 24) * 3).to(dtype)
+    for dims in ([0], [2], [0, 2], [0, 1, 2]):
+        dim = dims[0] if op in ("argmax", "prod") else dims
+        call = functools.partial(getattr(torch, op), x, dim=dim)
+        try:
+            call()
+        except RuntimeError:  # the operator does not take the dtype
+            return
+        predicted = iterlab.explain(f"aten::{op}", x, dim=dim).aten
+        assert predicted is not None
+        # A variance of all elements reads them as float64, which is its loop's own business.
+        if predicted.loop != aten_reduce.OWN:
+            assert copies_in(call, x.numel()) == len(predicted.copies), dims
+
+
+def test_predicted_loops_of_atens_reductions() -> None:
+    x = torch.ones(64, 512)
+    inner, outer = aten_reduce.INNER, aten_reduce.OUTER
+    loops = {
+        ("sum", x, 1): inner,
+        ("sum", x, 0): outer,
+        ("sum", x.t(), 0): inner,
+        ("sum", x[:, ::2], 1): aten_reduce.SCALAR,
+        ("sum", x[:, :4], 1): aten_reduce.SCALAR,  # less than a vector
+        ("sum", x.to(torch.int8), 1): inner,
+        ("amax", x, 1): inner,
+        ("amax", x, 0): outer,
+        ("amax", x[:, ::2], 0): aten_reduce.SCALAR,
+        ("amin", x.long(), 1): aten_reduce.ALONE,
+        ("argmax", x, 0): aten_reduce.ALONE,
+        ("var", x, 1): aten_reduce.ALONE,
+        ("var", x, None): aten_reduce.OWN,
+    }
+    for (op, tensor, dim), loop in loops.items():
+        explained = iterlab.explain(op, tensor, dim=dim)
+        assert explained.aten is not None and explained.aten.loop == loop, (op, dim)
+    # Two reduced dims around a kept one that is fastest: the kernel sees the reduced ones alone.
+    apart = torch.ones(4, 8, 16, 32)
+    aten = iterlab.explain("sum", apart, dim=(0, 2)).aten
+    assert aten is not None and aten.loop == aten_reduce.SCALAR
+    assert iterlab.explain("logsumexp", x, dim=1).aten is None  # it unfolds into others
 
 
 def test_advice_gives_the_path_that_it_promises() -> None:

@@ -94,16 +94,27 @@ def _cpu_loop(facts: Plan) -> tuple[str, str]:
     return "strided, one element at a time", f"{names} {verb} {why} along the innermost dim"
 
 
-def _cuda_loop(facts: Plan, casts: bool) -> tuple[str, str]:
-    flat = len(facts.loop_shape) <= 1
-    sizes = [getattr(torch, one.dtype).itemsize for one in facts.operands]
-    contiguous = flat and all(
-        not one.strides or one.strides[0] == size
-        for one, size in zip(facts.operands, sizes, strict=True)
-    )
-    if not contiguous:
+def _travels(operand: Any) -> bool:
+    return not isinstance(operand, torch.Tensor) or (operand.dim() == 0 and not operand.is_cuda)
+
+
+def _cuda_loop(facts: Plan, numbers: set[str], casts: bool) -> tuple[str, str]:
+    if len(facts.loop_shape) <= 1:
+        odd = [
+            one.name
+            for one in facts.operands
+            if one.name not in numbers
+            and one.strides
+            and one.strides[0] != getattr(torch, one.dtype).itemsize
+        ]
+    else:
+        odd = [facts.operands[facts.reason_operand].name] if facts.reason_operand >= 0 else []
+        odd = odd or [one.name for one in facts.operands if one.layout != "contiguous"]
+    if odd or len(facts.loop_shape) > 1:
         with_casts = ", with a cast for each" if casts else ""
-        return f"strided, an offset for each element{with_casts}", "not every operand is contiguous"
+        names = " and ".join(f"`{name}`" for name in odd) or "an operand"
+        why = f"{names} {'are' if len(odd) > 1 else 'is'} not contiguous"
+        return f"strided, an offset for each element{with_casts}", why
     if casts:
         return "unrolled with casts", "dtypes differ: a cast for each element"
     return "vectorized", "every operand is contiguous and has the common dtype"
@@ -126,7 +137,9 @@ def predict(
     common: torch.dtype = getattr(torch, facts.common_dtype)
     copies = _copies(entry, args, out, common)
     if device == "cuda":
-        loop, why = _cuda_loop(facts, bool(copies))
+        # One number, or 0-d tensor of the CPU, travels with the kernel.
+        travel = {name for name, one in zip(entry.inputs, args, strict=False) if _travels(one)}
+        loop, why = _cuda_loop(facts, travel if len(travel) == 1 else set(), bool(copies))
         return AtenLoop(loop, why, ())
     operands = [
         converted(one, common) if entry.promoted_inputs >> i & 1 else one

@@ -77,7 +77,9 @@ def kernels_of(call: Call) -> tuple[tuple[tuple[str, float], ...], int]:
     top = [event for event in profiler.events() if event.cpu_parent is None and "::" in event.name]
     last = top[-(len(top) // _PROFILED) :]
     leaves = [leaf for event in last for leaf in _leaves(event)]
-    allocated = sum(max(0, event.cpu_memory_usage) for event in last)
+    allocated = sum(
+        max(0, event.cpu_memory_usage) + max(0, event.device_memory_usage) for event in last
+    )
     return tuple(leaf for leaf in leaves if leaf[0] != "iterlab::plan"), int(allocated)
 
 

@@ -186,6 +186,25 @@ def warm_up(work: Callable[[], object]) -> None:
         work()
 
 
+def _breaks_since(before: int) -> tuple[GraphBreak, ...]:
+    # One break may come up twice: where it happens, and where the rest of the function starts.
+    reasons: dict[str, set[str]] = {}
+    for line, reason in _graph_breaks()[before:]:
+        reasons.setdefault(line, set()).add(reason)
+    return tuple(GraphBreak(line, ", ".join(sorted(some))) for line, some in reasons.items())
+
+
+def read(profiler: torch.profiler.profile, breaks: tuple[GraphBreak, ...] = ()) -> Trace:
+    """Make the tree of what a profiler recorded."""
+    events = events_of(profiler)
+    nodes = _Nodes(profiler, events)
+    top = [one for one in events if one.device_type == DeviceType.CPU and one.cpu_parent is None]
+    top.sort(key=lambda event: event.time_range.start)
+    end = max((event.time_range.end for event in events), default=nodes.origin)
+    roots = tuple(nodes.node(event) for event in top)
+    return Trace(roots, (end - nodes.origin) * 1e-6, nodes.origin, breaks, profiler)
+
+
 def record(work: Callable[[], object]) -> Trace:
     """Run `work` once under the profiler."""
     before = len(_graph_breaks())
@@ -194,15 +213,4 @@ def record(work: Callable[[], object]) -> Trace:
         work()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-    # One break may come up twice: where it happens, and where the rest of the function starts.
-    reasons: dict[str, set[str]] = {}
-    for line, reason in _graph_breaks()[before:]:
-        reasons.setdefault(line, set()).add(reason)
-    breaks = tuple(GraphBreak(line, ", ".join(sorted(some))) for line, some in reasons.items())
-    events = events_of(profiler)
-    nodes = _Nodes(profiler, events)
-    top = [one for one in events if one.device_type == DeviceType.CPU and one.cpu_parent is None]
-    top.sort(key=lambda event: event.time_range.start)
-    end = max((event.time_range.end for event in events), default=nodes.origin)
-    roots = tuple(nodes.node(event) for event in top)
-    return Trace(roots, (end - nodes.origin) * 1e-6, nodes.origin, breaks, profiler)
+    return read(profiler, _breaks_since(before))
