@@ -257,6 +257,4 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
             )
         traffic = None if facts is None else facts.bytes
         measured = measure(_repeatable(callee, args, kwargs), _device(args), traffic)
-    return Explanation(
-        callee, operands, kwargs, layers, facts, aten, advice, launches, measured
-    )
+    return Explanation(callee, operands, kwargs, layers, facts, aten, advice, launches, measured)

@@ -130,8 +130,13 @@ class Trace:
         return sum(root.seconds for root in self.roots) - self.compiling
 
     def device_events(self) -> list[FunctionEvent]:
-        """Give what ran on a GPU."""
-        return [event for event in events_of(self.profiler) if event.device_type == DeviceType.CUDA]
+        """Give what ran on a GPU; ranges that a program names are no work."""
+        return [
+            event
+            for event in events_of(self.profiler)
+            if event.device_type == DeviceType.CUDA
+            and not getattr(event, "is_user_annotation", False)
+        ]
 
     def walk(self) -> Iterator[Node]:
         """Give every node."""
