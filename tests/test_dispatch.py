@@ -19,7 +19,15 @@ from iterlab.measured import quiet_profile
 pytestmark = pytest.mark.filterwarnings("ignore:Warning only once for all operators")
 
 # Keys whose kernels a test may replace by one that records, and then calls the first.
-RECORDED = ("AutocastCPU", "FuncTorchBatched", "AutogradCPU", "ADInplaceOrView", "CPU", "Meta")
+RECORDED = (
+    "AutocastCPU",
+    "FuncTorchBatched",
+    "Functionalize",
+    "AutogradCPU",
+    "ADInplaceOrView",
+    "CPU",
+    "Meta",
+)
 
 CONTEXTS: dict[str, Callable[[], Any]] = {
     "grad": nullcontext,
@@ -151,6 +159,87 @@ def test_layers_under_torch_func(transform: Callable[..., Any]) -> None:
         transform(function)(torch.randn(2, 3, 4))
     assert calls[0] == ran(explained[0])
     assert "FuncTorchBatched" in calls[0] and calls[0][-1] == "CPU"
+
+
+@pytest.mark.parametrize("name", ["iterlab::add", "iterlab::add_", "aten::mul.Tensor"])
+def test_layers_under_functionalize(name: str) -> None:
+    explained: list[Dispatch] = []
+    calls: list[list[str]] = []
+    with recording(name) as seen:
+
+        def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            explained.append(dispatch(OVERLOADS[name], [x, y], {}))
+            del seen[:]
+            result: torch.Tensor = OVERLOADS[name](x, y)
+            calls.append(list(seen))
+            return result
+
+        torch.func.functionalize(function)(torch.randn(4, 4), torch.randn(4, 4))
+    assert calls[0] == ran(explained[0])
+    assert calls[0][0] == "Functionalize"
+    # A write ends there: the operator without writes is called in its place.
+    writes = name.endswith("_")
+    assert (calls[0] == ["Functionalize"]) == writes
+    assert (explained[0].layers[-1].state == "not reached") == writes
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_out_variants_and_dispatch(requires_grad: bool) -> None:
+    x, out = torch.randn(4), torch.empty(4)
+    x.requires_grad_(requires_grad)
+    overload = torch.ops.iterlab.add.out
+    with torch.no_grad():
+        explained = dispatch(overload, [x, x], {"out": out})
+        with recording("iterlab::add.out") as seen:
+            overload(x, x, out=out)
+    assert seen == ran(explained) == ["AutogradCPU", "ADInplaceOrView", "CPU"]
+    assert [name for name, _ in explained.operands] == ["input", "other", "out"]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("name", ["iterlab::add", "iterlab::exp", "iterlab::add_"])
+def test_layers_of_fake_tensors(name: str, requires_grad: bool) -> None:
+    with FakeTensorMode(), torch.no_grad() if name.endswith("_") else nullcontext():
+        x = torch.empty(3, requires_grad=requires_grad)
+        args = [x] if name == "iterlab::exp" else [x, torch.empty(3)]
+        explained = dispatch(OVERLOADS[name], args, {})
+        with recording(name) as seen:
+            OVERLOADS[name](*args)
+    assert seen == ran(explained)
+    assert seen[0] == "AutogradCPU" and seen[-1] == "Meta" and "CPU" not in seen
+
+
+class Wrapper(torch.Tensor):
+    """A tensor around another; its `__torch_dispatch__` calls the operator on that."""
+
+    asked: list[str]
+
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Any:
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner, made.asked = inner, []
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for one in args:
+            if isinstance(one, cls):
+                one.asked.append(str(func))
+        return func(*(one.inner if isinstance(one, cls) else one for one in args), **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["iterlab::add", "aten::mul.Tensor", "aten::mm"])
+def test_layers_of_a_tensor_subclass(name: str) -> None:
+    x, y = Wrapper(torch.randn(4, 4)), torch.randn(4, 4)
+    explained = dispatch(OVERLOADS[name], [x, y], {})
+    with recording(name) as seen:
+        OVERLOADS[name](x, y)
+    assert x.asked == [str(OVERLOADS[name])]
+    assert seen == ran(explained) == ["AutogradCPU", "CPU"]
+    layers = [layer.key for layer in explained.layers if layer.state == "runs"]
+    assert layers.index("AutogradCPU") < layers.index("Python") < layers.index("CPU")
+    python = next(layer for layer in explained.layers if layer.key == "Python")
+    assert "Wrapper" in python.what
 
 
 def test_fake_tensors_end_in_the_meta_kernel() -> None:

@@ -20,15 +20,22 @@ from iterlab.measured import kernels_of, quiet_profile
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
 
 
-def drawn(shape: tuple[int, ...], chance: random.Random) -> torch.Tensor:
-    """A tensor of a random dtype and layout that broadcasts to `shape`."""
-    sizes = [1 if chance.random() < 0.15 else size for size in shape]
+def drawn(
+    shape: tuple[int, ...],
+    chance: random.Random,
+    spread: float = 0.15,
+    dtypes: tuple[torch.dtype, ...] = DTYPES,
+) -> torch.Tensor:
+    """A tensor of a random dtype and layout that broadcasts to `shape`: along `spread` of its dims
+    it does.
+    """
+    sizes = [1 if chance.random() < spread else size for size in shape]
     order = chance.sample(range(len(sizes)), len(sizes))
     step = chance.choice((1, 1, 1, 2))
     stored = [sizes[dim] for dim in order]
     if stored:
         stored[-1] *= step
-    dense = torch.ones(stored, dtype=chance.choice(DTYPES))
+    dense = torch.ones(stored, dtype=chance.choice(dtypes))
     view = dense[..., ::step] if stored else dense
     return view.permute([order.index(dim) for dim in range(len(sizes))])
 
@@ -40,27 +47,69 @@ def reported(call: Any) -> str:
     return names[0].partition("[")[2].removesuffix("]").rpartition(" ")[0]
 
 
-def random_calls() -> Iterator[tuple[str, list[torch.Tensor]]]:
+Call = tuple[str, list[torch.Tensor], "torch.Tensor | None"]
+
+
+def random_calls() -> Iterator[Call]:
+    """Operators on operands of random layouts and dtypes; a third each into a new tensor, into a
+    given one of another layout, and in place.
+    """
     chance = random.Random(6)
-    for _ in range(120):
+    for i in range(180):
         shape = tuple(chance.choice((1, 2, 3, 5, 17, 64)) for _ in range(chance.randint(1, 4)))
+        form = ("new", "out", "inplace")[i % 3]
         op = chance.choice(("add", "mul", "exp", "maximum", "where"))
+        if form == "inplace" and op == "where":
+            op = "add"
         count = {"exp": 1, "where": 3}.get(op, 2)
         operands = [drawn(shape, chance) for _ in range(count)]
         if op == "where":
             operands[0] = operands[0] > 0
-        yield op, operands
+        out = None
+        if form != "new":
+            target = drawn(shape, chance, spread=0, dtypes=(torch.float64,))
+            out = target if form == "out" else None
+            if form == "inplace":
+                op, operands[0] = f"{op}_", target
+        yield op, operands, out
 
 
 def test_the_path_explained_is_the_path_that_ran() -> None:
     seen = set()
-    for op, operands in random_calls():
-        explained = iterlab.explain(op, *operands)
+    for op, operands, out in random_calls():
+        given = {} if out is None else {"out": out}
+        explained = iterlab.explain(op, *operands, **given)
         assert isinstance(explained.plan, iterlab.Plan)
-        ran = reported(lambda op=op, operands=operands: getattr(torch.ops.iterlab, op)(*operands))
-        assert ran == explained.plan.path, (op, operands)
-        seen.add(ran)
-    assert {"vectorized", "strided"} <= seen
+        call = functools.partial(getattr(torch.ops.iterlab, op), *operands, **given)
+        assert reported(call) == explained.plan.path, (op, operands, out)
+        seen.add((explained.plan.path, "_" if op.endswith("_") else "" if out is None else "out"))
+    paths = {path for path, _ in seen}
+    assert {"vectorized", "strided", "tiled"} <= paths
+    assert {"_", "", "out"} == {form for path, form in seen if path == "strided"}
+
+
+def random_reductions() -> Iterator[tuple[str, torch.Tensor, list[int]]]:
+    chance = random.Random(8)
+    for _ in range(90):
+        shape = tuple(chance.choice((1, 2, 3, 8, 33, 100)) for _ in range(chance.randint(1, 4)))
+        x = drawn(shape, chance)
+        dims = chance.sample(range(x.dim()), chance.randint(1, x.dim()))
+        yield chance.choice(("sum", "amax", "any", "argmax")), x, dims
+
+
+def test_the_form_explained_is_the_form_that_ran_over_random_layouts() -> None:
+    seen = set()
+    for op, x, dims in random_reductions():
+        dim: Any = dims[0] if op == "argmax" else dims
+        explained = iterlab.explain(op, x, dim=dim)
+        assert isinstance(explained.plan, iterlab.ReductionPlan)
+        overload = getattr(torch.ops.iterlab, op)
+        assert reported(lambda: overload(x, dim)) == explained.plan.form, (op, x, dims)  # noqa: B023
+        out = torch.empty(explained.plan.output_shape, dtype=overload(x, dim).dtype)
+        assert reported(lambda: overload(x, dim, out=out)) == explained.plan.form  # noqa: B023
+        assert iterlab.explain(op, x, dim=dim, out=out).plan == explained.plan
+        seen.add(explained.plan.form)
+    assert seen == {"inner", "outer", "short inner"}
 
 
 @pytest.mark.parametrize("dim", [0, 1, (0, 1), 2])

@@ -38,9 +38,9 @@ def probed(traffic: int) -> int:
 def _cuda_seconds(traffic: int, device: str) -> float:
     """Time adds that follow each other on the device: without what a call takes on the host."""
     x, y, out = (torch.ones(max(1, traffic // 12), device=device) for _ in range(3))
-    rounds = []
+    rounds: list[float] = []
     for _ in range(_ROUNDS):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         start.record()
         for _ in range(_CUDA_CALLS):
             torch.add(x, y, out=out)
