@@ -5,6 +5,7 @@
 #include "engine/reduce_plan.h"
 #include "iterlab/error.h"
 #include "python_bindings/fast_call.h"
+#include "src/cuda_backend.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -260,6 +261,17 @@ PYBIND11_MODULE(_C, module) {
       py::arg("op"), py::arg("inputs"), py::arg("out") = py::none(), py::arg("inplace") = false,
       py::arg("dtype") = "", py::arg("default_dtype") = "float32", py::arg("rounds") = false,
       "Plans an elementwise call; returns its facts.");
+  module.def(
+      "note_cuda_launches",
+      [](bool on) {
+        py::list result;
+        for (const cuda::Launch& one : note_cuda_launches(on)) {
+          result.append(py::make_tuple(one.kernel, py::make_tuple(one.grid.x, one.grid.y),
+                                       one.threads, one.shared_bytes));
+        }
+        return result;
+      },
+      py::arg("on"), "Notes this thread's launches instead of launching; returns those noted.");
   module.def(
       "make_reduce_plan",
       [](const std::string& op, const OperandSpec& input,

@@ -36,6 +36,12 @@ def make_reduce_plan(
 ) -> dict[str, Any]:
     """Plan a reduction; give its facts, the fields of `iterlab.ReductionPlan`."""
 
+def note_cuda_launches(on: bool) -> list[tuple[str, tuple[int, int], int, int]]:
+    """Make this thread's CUDA calls note their launches instead of launching, or launch again.
+
+    Gives what was noted since: (kernel, (grid x, grid y), threads of a block, shared bytes).
+    """
+
 def op_table() -> list[dict[str, Any]]:
     """Give every operator, as its definition states it."""
 
