@@ -39,6 +39,9 @@ def make_reduce_plan(
 def op_table() -> list[dict[str, Any]]:
     """Give every operator, as its definition states it."""
 
+def composite_table() -> list[dict[str, Any]]:
+    """Give every operator that is written from others."""
+
 def force_path(path: str | None) -> str | None:
     """Make plans of this thread take a path (None: their own); give the path forced before."""
 
