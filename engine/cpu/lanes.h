@@ -160,9 +160,9 @@ constexpr bool computes_in() {
            std::is_same_v<T, c10::complex<double>>;
   }
   bool found = false;
-#define ITERLAB_FIND(type, dtype, text)                                         \
-  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
-                    compute_dtype(DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, dtype, text) \
+  found = found ||                      \
+          (kDTypesOf<Op>.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<T>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;

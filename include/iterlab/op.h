@@ -22,6 +22,8 @@ enum class Promotion : uint8_t {
   ComplexToReal,            // computes in the common dtype, returns its real dtype
   ToArgument,               // returns the dtype that an argument names (a cast)
   IntToFloatComplexToReal,  // IntToFloat and ComplexToReal
+  BoolToInt,                // bool computes and returns int64
+  AlwaysInt,                // computes in the common dtype, returns int32
 };
 
 // How a parameter that is not a tensor is declared in the schema, checked, and given to the
@@ -171,6 +173,7 @@ struct OpInfo {
   ParameterCheck refuses_parameters;  // null, or the definition's own check
   Promotion promotion;
   DTypeSet dtypes;         // common dtypes that the operator computes
+  DTypeSet number_dtypes;  // and those that it computes where its last input is a number
   int rounding_parameter;  // a Choice that, unless it is the first one, makes the promotion Default
                            // and the common dtypes these; -1: none
   DTypeSet rounded_dtypes;
@@ -205,6 +208,7 @@ struct Elementwise {
   static constexpr Promotion promotion = Promotion::Default;
   static constexpr ParameterCheck refuses_parameters = nullptr;
   static constexpr DTypeSet dtypes = kAllButFloat8;
+  static constexpr DTypeSet number_dtypes{};
   static constexpr int rounding_parameter = -1;
   static constexpr DTypeSet rounded_dtypes{};
   static constexpr Extra extra = Extra::None;
@@ -264,6 +268,7 @@ constexpr OpInfo info_of() {
               .refuses_parameters = nullptr,
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
+              .number_dtypes = {},
               .rounding_parameter = -1,
               .rounded_dtypes = {},
               .extra = Extra::None,
@@ -283,6 +288,7 @@ constexpr OpInfo info_of() {
     info.refuses = Op::refuses;
     info.rounding_parameter = Op::rounding_parameter;
     info.rounded_dtypes = Op::rounded_dtypes;
+    info.number_dtypes = Op::number_dtypes;
     info.refuses_parameters = Op::refuses_parameters;
     info.extra = Op::extra;
     info.preserves_strides = Op::preserves_strides;
@@ -292,6 +298,10 @@ constexpr OpInfo info_of() {
   for (size_t i = 0; i < Op::parameters.size(); ++i) info.parameters[i] = Op::parameters[i];
   return info;
 }
+
+// Every common dtype that an elementwise operator computes in some call.
+template <class Op>
+inline constexpr DTypeSet kDTypesOf = Op::dtypes | Op::rounded_dtypes | Op::number_dtypes;
 
 // How many of an operator's parameters are numbers that its functor takes after the tensor
 // operands.

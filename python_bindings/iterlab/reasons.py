@@ -90,6 +90,8 @@ def _decided(entry: OpEntry, args: Sequence[Any], facts: Plan) -> str:
         and integral
     ):
         return f"{entry.name} of integers computes in the default dtype"
+    if entry.promotion == "bool_to_int" and set(dtypes.values()) == {"bool"}:
+        return f"{entry.name} of bool computes in int64"
     if len(set(dtypes.values())) == 1:
         return f"{promoted[0][0]} has it" if len(promoted) == 1 else "all promoted operands have it"
     owners = [(name, operand) for name, operand in promoted if dtypes[name] == facts.common_dtype]
