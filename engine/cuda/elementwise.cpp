@@ -127,8 +127,8 @@ class Run {
       if (kind == ParameterKind::Int || kind == ParameterKind::Bool ||
           kind == ParameterKind::Choice) {
         std::memcpy(to.slots[n].bytes, &number.integer, sizeof(number.integer));
-      } else if (!number.is_none()) {
-        to.slots[n] = slot_of(number);
+      } else {
+        to.slots[n] = slot_of(number);  // 0 where it is None, which functors may read
       }
       if (!number.is_none()) to.given |= 1u << n;
       ++n;
