@@ -13,6 +13,7 @@ namespace iterlab::cuda {
 struct StoredKernels {
   int input, output;
   int size;                // bytes of an input's element
+  int groups;              // that one thread of the vectorized kernel takes
   const void* vectorized;  // null: no such kernels
   const void* tiled;
 };

@@ -180,10 +180,8 @@ struct Gelu : Activation {
   static constexpr double kKappa = 0.044715;
   template <class V>
   ITERLAB_FN V operator()(V input, int64_t approximate) const {
+    if (approximate == 0) return input * normal_cdf_of(input);
     const V half = constant<V>(0.5), one = constant<V>(1);
-    if (approximate == 0) {
-      return input * half * (one + math::erf(input * constant<V>(std::numbers::sqrt2 / 2)));
-    }
     const V inner = constant<V>(kBeta) * (input + constant<V>(kKappa) * (input * input * input));
     return half * input * (one + math::tanh(inner));
   }
@@ -198,7 +196,7 @@ struct Silu : Activation {
   static constexpr bool complex_simd = false;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
-    return input / (constant<V>(1) + math::exp(math::neg(input)));
+    return times_sigmoid_of(input);
   }
 };
 

@@ -224,6 +224,7 @@ struct Ldexp : Binary {
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool simd = false;
   static constexpr double cost = 12;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};  // as pow, which ATen calls
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
     return math::scale_by_power_of_two(input, other);

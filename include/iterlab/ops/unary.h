@@ -87,6 +87,7 @@ struct Square : Unary {
   static constexpr auto doc = "input * input. Integers wrap around.";
   static constexpr auto promotion = Promotion::BoolToInt;
   static constexpr auto dtypes = kArithmetic | kComplex;
+  static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};  // as pow, which ATen calls
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return input * input;
