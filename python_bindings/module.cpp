@@ -97,7 +97,8 @@ py::dict plan_facts(const Plan& plan) {
             is_output ? "out" : plan.op->inputs[static_cast<size_t>(i - plan.num_outputs)],
         py::arg("is_output") = is_output, py::arg("dtype") = dtype_name(operand.dtype),
         py::arg("layout") = kLayoutNames[static_cast<size_t>(operand.layout)],
-        py::arg("staged") = operand.staged, py::arg("strides") = as_tuple(operand.strides)));
+        py::arg("lane_dtype") = dtype_name(operand.lane_dtype), py::arg("staged") = operand.staged,
+        py::arg("streamed") = operand.streamed, py::arg("strides") = as_tuple(operand.strides)));
   }
   return py::dict(py::arg("op") = plan.op->name, py::arg("shape") = as_tuple(plan.shape),
                   py::arg("numel") = plan.numel,
