@@ -47,7 +47,7 @@ struct alignas(16) Slot {
   char bytes[16];
 };
 
-struct Operand {
+struct KernelOperand {
   char* data = nullptr;
   int16_t type = 0;  // TypeIndex
   int16_t size = 0;  // bytes of an element
@@ -80,22 +80,25 @@ template <int N, int P, int D>
 struct Arguments {
   static constexpr int kOperands = N;
 
-  int64_t units = 0;  // rows: groups
+  int64_t units = 0;  // rows: groups; spans: elements of a block
   int64_t sizes[2];   // of dims 0 and 1
   int16_t ndim = 0;
   int16_t align = 1;  // rows: elements of the output to a boundary of its stores, where rows differ
   bool plain = false;      // vectorized: one row, every operand's at a boundary of its accesses
   bool vectors = false;    // tiled: operands have the stored types that the kernel is compiled for,
                            // and rows at 16-byte boundaries
-  int16_t inner_dims = 0;  // generic: Note [Slabs]
-  Operand operands[N];
+  int16_t inner_dims = 0;  // generic: Note [Slabs]; spans: dims that a block walks, 1 or 2
+  KernelOperand operands[N];
   Parameters<P> parameters;
   // What a call of one dim does not read.
-  Divider row_divider;   // rows: groups of a row; tiled: tiles along dim 0; generic: chunks
-  Divider slab_divider;  // tiled: tiles along dim 1
-  int64_t chunk_size = 0, chunk_numel = 0, slab_numel = 0;  // generic
+  // rows: groups of a row; tiled: tiles along dim 0; spans: elements of a row; generic: chunks
+  Divider row_divider;
+  Divider slab_divider;                     // tiled: tiles along dim 1; spans: blocks of a slab
+  int64_t chunk_size = 0, chunk_numel = 0;  // generic
+  int64_t slab_numel = 0;                   // generic, spans
   Divider dividers[D];
   int64_t strides[N][D];  // bytes, fastest dim first
+  int32_t rooms[N];       // spans: bytes of shared memory
 };
 
 // Threads of a block, at most.
@@ -128,6 +131,10 @@ constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
 constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
 // The same where a formula's temporaries, of all lanes at once, need 64 registers.
 inline constexpr int kFormulaBlocks = 4;
+
+// Elements of a block of the span kernel, at most, and how many a thread has in hand.
+constexpr int span_elements(int size) { return size == 1 ? 4096 : size <= 4 ? 2048 : 8192 / size; }
+inline constexpr int kSpanWidth = 4;
 
 // Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and
 // more on both sides.

@@ -36,6 +36,7 @@ void pack(Nested& args, int n, int p, int d) {
   put(args.dividers, static_cast<size_t>(d) * sizeof(Divider), alignof(Divider));
   for (int i = 0; i < n; ++i)
     put(args.strides[i], static_cast<size_t>(d) * sizeof(int64_t), alignof(int64_t));
+  put(args.rooms, static_cast<size_t>(n) * sizeof(int32_t), alignof(int32_t));
 }
 
 // That the layout is the compiler's, for some n, p, d.
@@ -43,11 +44,12 @@ template <int N, int P, int D>
 constexpr bool packs_as_kernels_read() {
   using A = Arguments<N, P, D>;
   constexpr size_t shared = offsetof(Nested, dividers) - offsetof(Nested, row_divider);
-  constexpr size_t parameters = offsetof(Nested, operands) + N * sizeof(Operand);
+  constexpr size_t parameters = offsetof(Nested, operands) + N * sizeof(KernelOperand);
   constexpr size_t rest = parameters + offsetof(Parameters<1>, slots) + P * sizeof(Slot);
   return offsetof(A, parameters) == parameters && offsetof(A, row_divider) == rest &&
          offsetof(A, dividers) == rest + shared &&
-         offsetof(A, strides) == aligned_to(rest + shared + D * sizeof(Divider), 8);
+         offsetof(A, strides) == aligned_to(rest + shared + D * sizeof(Divider), 8) &&
+         offsetof(A, rooms) == offsetof(A, strides) + N * D * sizeof(int64_t);
 }
 static_assert(packs_as_kernels_read<2, 1, kMaxRowDims>() &&
               packs_as_kernels_read<3, 2, kMaxLoopDims>());
@@ -186,7 +188,7 @@ class Run {
     std::memcpy(to.slots[n].bytes, &extra, sizeof(extra));
   }
 
-  void fill_operand(int i, char* data, Access access, Operand& to) const {
+  void fill_operand(int i, char* data, Access access, KernelOperand& to) const {
     to.data = data;
     to.type = static_cast<int16_t>(types_[i]);
     to.size = static_cast<int16_t>(element_size(operand(i).dtype));
@@ -247,7 +249,7 @@ class Run {
     for (int d = 0; d < 2; ++d) args.sizes[d] = d < view.ndim ? view.sizes[d] : 1;
     for (int i = 0; i < plan_.num_operands; ++i) {
       const Dims& strides = operand(i).strides;
-      Operand& to = args.operands[i];
+      KernelOperand& to = args.operands[i];
       const bool unit = args.sizes[0] == 1 || strides[0] == element_size(operand(i).dtype);
       const bool one = !unit && strides[0] == 0;
       fill_operand(i, view.data[i],
@@ -264,7 +266,7 @@ class Run {
   // Whether the operands that are runs start at boundaries of 16 bytes.
   bool starts_at_boundaries(const Nested& args) const {
     for (int i = 0; i < plan_.num_operands; ++i) {
-      const Operand& operand = args.operands[i];
+      const KernelOperand& operand = args.operands[i];
       if (operand.access == Access::vectors && reinterpret_cast<uintptr_t>(operand.data) % 16 != 0)
         return false;
     }
@@ -284,7 +286,7 @@ class Run {
     bool fits = kernel != nullptr && view.ndim <= kMaxRowDims &&
                 (view.ndim <= 1 || view.sizes[0] >= kShortRow || view.sizes[0] % width == 0);
     for (int i = 0; i < plan_.num_operands; ++i) fits = fits && unit_or_one(i, view);
-    if (!fits) return generic(view);
+    if (!fits) return spans(view);
     // Bytes of the widest store of one group of the output.
     const int64_t element = element_size(operand(0).dtype);
     const int64_t bytes = std::min<int64_t>(16, width * element);
@@ -306,6 +308,61 @@ class Run {
            block_threads(threads), 0);
   }
 
+  // Note [Spans]
+  void spans(const View& view) const {
+    const StoredKernels* const stored = stored_kernels();
+    if (stored == nullptr || stored->spans == nullptr || view.ndim == 0 || view.ndim > kMaxRowDims)
+      return generic(view);
+    Nested args;
+    fill_nested(view, args);
+    int64_t most = span_elements(stored->size);
+    // A long row is walked alone: the next one may be far away.
+    const int inner = view.ndim == 1 || view.sizes[0] >= most ? 1 : 2;
+    const int64_t numel = inner == 1 ? view.sizes[0] : view.sizes[0] * view.sizes[1];
+    int64_t slabs = 1;
+    for (int d = inner; d < view.ndim; ++d) {
+      slabs *= view.sizes[d];
+      args.dividers[d] = Divider(std::min<int64_t>(view.sizes[d], INT32_MAX));
+    }
+    int64_t shared = make_room(args, inner, most);
+    for (; shared > kMaxSharedBytes && most > kBlockThreads; most /= 2)
+      shared = make_room(args, inner, most / 2);
+    const int64_t blocks = ceil_div(numel, most);
+    if (shared == 0 || shared > kMaxSharedBytes || numel > kSlabElements ||
+        slabs > INT32_MAX / blocks) {
+      return generic(view);
+    }
+    args.inner_dims = static_cast<int16_t>(inner);
+    args.slab_numel = numel;
+    args.units = most;
+    args.row_divider = Divider(view.sizes[0]);
+    args.slab_divider = Divider(blocks);
+    launch("span", stored->spans, args, kMaxRowDims, blocks * slabs * kBlockThreads, 1,
+           kBlockThreads, static_cast<int>(shared));
+  }
+
+  // Bytes of shared memory for the spans of a block of `elements`; 0 where they are too large to
+  // pay.
+  int64_t make_room(Nested& args, int inner, int64_t elements) const {
+    const int64_t row = std::min(args.sizes[0], elements);
+    const int64_t further = inner == 1 ? 0 : ceil_div(elements - 1, row);  // rows after the first
+    int64_t shared = 0;
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      args.rooms[i] = 0;
+      const int64_t step = args.strides[i][0], pitch = inner == 1 ? 0 : args.strides[i][1];
+      if (std::max(std::abs(step), std::abs(pitch)) > INT32_MAX / 2 / elements) return 0;
+      if (i < plan_.num_outputs || args.operands[i].access == Access::value) continue;
+      const int64_t span = further * pitch + (row - 1) * step + args.operands[i].size;
+      if (step < 0 || pitch < 0 || span > kLoosestSpan * elements * args.operands[i].size) return 0;
+      args.rooms[i] = static_cast<int32_t>(aligned_to(static_cast<size_t>(span), 16) + 16);
+      shared += args.rooms[i];
+    }
+    return shared;
+  }
+
+  // A span may be so many times what is read of it: beyond, each element has a sector of its own.
+  static constexpr int64_t kLoosestSpan = 5;
+
   // Tiles with a side shorter than this would be mostly empty.
   static constexpr int64_t kShortSide = 16;
   // What a block may have without asking for more.
@@ -322,7 +379,7 @@ class Run {
   void tiled(const View& view) const {
     if (view.ndim < 2 || view.ndim > kMaxRowDims || view.sizes[0] < kShortSide ||
         view.sizes[1] < kShortSide || !unit_or_one(0, view)) {
-      return generic(view);
+      return spans(view);
     }
     // Operands of other types are converted into tiles of the compute type.
     const StoredKernels* stored = stored_kernels();
@@ -334,7 +391,7 @@ class Run {
     args.vectors = uniform && has_vectors(args, 0, 0);
     int shared = 0;
     for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
-      Operand& to = args.operands[i];
+      KernelOperand& to = args.operands[i];
       if (to.access == Access::strided) {
         if (operand(i).strides[1] != element_size(operand(i).dtype)) return generic(view);
         to.access = Access::shared;

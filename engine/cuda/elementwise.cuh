@@ -134,6 +134,7 @@ struct Functor {
                                      : Op::cost >= 5 ? kFormulaBlocks
                                                      : full_blocks(sizeof(T));
   static constexpr int kTiledBlocks = kLong ? 1 : 2;
+  static constexpr int kSpanBlocks = kCalls ? 1 : 5;
   static __device__ __noinline__ Result evaluate_call(const Slots& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
   }
@@ -194,18 +195,19 @@ template <TypeMask hot, class T, int V>
 struct Incoming {
   RawGroup<hot, V> raw;
 
-  __device__ __forceinline__ static bool is_fast(const Operand& operand, Extent extent) {
+  __device__ __forceinline__ static bool is_fast(const KernelOperand& operand, Extent extent) {
     return is_hot<hot>(operand.type) && extent.whole<V>() && fills_words(V, operand.size);
   }
 
   // `data`: of the group's element 0.
-  __device__ __forceinline__ void load(const Operand& operand, const char* data, Extent extent) {
+  __device__ __forceinline__ void load(const KernelOperand& operand, const char* data,
+                                       Extent extent) {
     const bool vectors = operand.access == Access::vectors || operand.access == Access::shared;
     if (vectors && is_fast(operand, extent)) load_raw<hot, V>(data, operand.size, raw);
   }
 
-  __device__ __forceinline__ void finish(const Operand& operand, const char* data, int64_t stride,
-                                         Extent extent, T (&group)[V]) {
+  __device__ __forceinline__ void finish(const KernelOperand& operand, const char* data,
+                                         int64_t stride, Extent extent, T (&group)[V]) {
     if (operand.access == Access::value || operand.access == Access::one) {
       const T x = operand.access == Access::value ? *reinterpret_cast<const T*>(operand.value.bytes)
                   : extent.first < extent.last    ? load_element<T>(data, operand.type)
@@ -224,8 +226,8 @@ struct Incoming {
 };
 
 template <TypeMask hot, class T, int V>
-__device__ __forceinline__ void store_operand(const Operand& operand, char* data, int64_t stride,
-                                              Extent extent, const T (&group)[V]) {
+__device__ __forceinline__ void store_operand(const KernelOperand& operand, char* data,
+                                              int64_t stride, Extent extent, const T (&group)[V]) {
   if (operand.access == Access::vectors && extent.whole<V>() &&
       store_hot<hot>(data, operand.type, group)) {
     return;
@@ -371,7 +373,7 @@ __device__ __forceinline__ void run_elements(const typename Functor<Op, T>::Elem
   };
   const auto load = [&](auto i) {
     constexpr int k = decltype(i)::value;
-    const Operand& operand = args.operands[k + 1];
+    const KernelOperand& operand = args.operands[k + 1];
     if (is_fast(i)) {
       gather_raw<F::input_types(k), V>(operand.data + base[k + 1], offsets[k + 1], operand.size,
                                        std::get<k>(raw));
@@ -379,7 +381,7 @@ __device__ __forceinline__ void run_elements(const typename Functor<Op, T>::Elem
   };
   const auto finish = [&](auto i) {
     constexpr int k = decltype(i)::value;
-    const Operand& operand = args.operands[k + 1];
+    const KernelOperand& operand = args.operands[k + 1];
     if (is_fast(i)) {
       convert_gathered<F::input_types(k), T, V>(std::get<k>(raw), operand.type, in[k]);
       return;
@@ -396,7 +398,7 @@ __device__ __forceinline__ void run_elements(const typename Functor<Op, T>::Elem
   (finish(std::integral_constant<int, I>{}), ...);
   typename F::Result out[V];
   F::template apply<V>(args.parameters, in, out);
-  const Operand& output = args.operands[0];
+  const KernelOperand& output = args.operands[0];
   char* const to = output.data + base[0];
   if (scatter_hot<F::output_types()>(to, offsets[0], valid, output.type, out)) return;
 #pragma unroll

@@ -16,6 +16,7 @@ struct StoredKernels {
   int groups;              // that one thread of the vectorized kernel takes
   const void* vectorized;  // null: no such kernels
   const void* tiled;
+  const void* spans;
 };
 inline constexpr int kMaxStored = 3;
 
@@ -37,6 +38,7 @@ struct OpKernels {
 struct FormKernels {
   const void* by_form[kReduceFormNames.size()];
   int state_bytes;  // of a partial state
+  int most_chunks;  // of one output
 };
 
 struct ReduceVariant {

@@ -116,7 +116,7 @@ struct TileRun {
     }
   };
 
-  // Operand i through shared memory. Its loads are all issued before the first is used.
+  // KernelOperand i through shared memory. Its loads are all issued before the first is used.
   __device__ __forceinline__ void bring_across(int i) const {
     constexpr int kRows = Shape::kEdge0 / Shape::kLines;
     uint32_t line[Shape::kReads][Shape::kLines][4];
@@ -195,7 +195,7 @@ struct TileRun {
     return load_element<T>(from, args.operands[i].type);
   }
   __device__ __forceinline__ T element(int i, int i0, int i1) const {
-    const Operand& operand = args.operands[i];
+    const KernelOperand& operand = args.operands[i];
     if (operand.access == Access::value) return *reinterpret_cast<const T*>(operand.value.bytes);
     if (!across(i)) return read(i, data(i, i0, i1));
     return load_as<T, In>(shared_element(i, i0, i1));

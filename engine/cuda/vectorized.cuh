@@ -78,7 +78,8 @@ struct Arriving {
   Packed<S, V> packed;
 
   // `data`: of lane 0.
-  __device__ __forceinline__ void load(const Operand& operand, const char* data, Extent extent) {
+  __device__ __forceinline__ void load(const KernelOperand& operand, const char* data,
+                                       Extent extent) {
     if (operand.access == Access::vectors) {
       if (extent.whole<V>()) {
         packed.load(data);
@@ -93,14 +94,14 @@ struct Arriving {
     }
   }
   // A whole one. `data`: of group 0, at a boundary.
-  __device__ __forceinline__ void load_plain(const Operand& operand, int64_t group) {
+  __device__ __forceinline__ void load_plain(const KernelOperand& operand, int64_t group) {
     if (operand.access == Access::vectors) {
       packed.load_plain(operand.data + group * packed.kBytes);
     } else if (operand.access == Access::one) {
       packed.load_lane(operand.data, 0);
     }
   }
-  __device__ __forceinline__ void finish(const Operand& operand, T (&group)[V]) const {
+  __device__ __forceinline__ void finish(const KernelOperand& operand, T (&group)[V]) const {
     if (operand.access == Access::vectors) {
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = packed.template lane<T>(j);
