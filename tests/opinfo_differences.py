@@ -54,9 +54,33 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         ("logit", "special_ndtr"),
-        ("samples",),
-        r"bfloat16.*not close",
+        ("samples", "reference"),
+        r"float16.*not close",
         "torch rounds to the half type between the steps of the formula, which cancel",
+    ),
+    Difference(
+        ("special_i0e", "tanhshrink"),
+        ("reference",),
+        r"float16.*not close",
+        "torch rounds to the half type between the steps of the formula, which cancel",
+    ),
+    Difference(
+        ("ldexp",),
+        ("reference",),
+        r"not close.*difference: nan",
+        "scaled exactly; torch multiplies by 2^other, which overflows",
+    ),
+    Difference(
+        ("mul", "square"),
+        ("reference",),
+        r"complex.*not close.*difference: nan",
+        "a product of infinite parts: torch's loops for vectors and for scalars differ in its nans",
+    ),
+    Difference(
+        ("angle", "conj_physical", "logsigmoid", "positive", "rsub"),
+        ("reference",),
+        r"strides",
+        "a new tensor in the order of the first operand's dims",
     ),
     Difference(
         ("hardtanh",),
