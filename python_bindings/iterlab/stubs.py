@@ -48,7 +48,10 @@ def _type(argument: torch.Argument, takes_number: bool) -> str:
 
 
 def _default(argument: torch.Argument) -> str:
-    return f" = {argument.default_value!r}" if argument.has_default_value() else ""
+    if not argument.has_default_value():
+        return ""
+    named = _type(argument, False) == "memory_format"  # which a schema shows as a number
+    return " = ..." if named else f" = {argument.default_value!r}"
 
 
 def _signature(name: str, packet: torch._ops.OpOverloadPacket, which: str) -> str:
