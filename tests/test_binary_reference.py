@@ -61,8 +61,8 @@ def without_traps(name: str, a: Any, b: Any) -> Any:
         return b
     if not is_integral(b.dtype) or b.dtype == torch.bool:
         return b
-    bad = (b == 0) | (b.to(torch.int64) == -1)
-    return torch.where(bad, torch.ones((), dtype=b.dtype), b)
+    wide = b.to(torch.int64)  # torch.where lacks the wide unsigned dtypes before torch 2.12
+    return torch.where((wide == 0) | (wide == -1), 1, wide).to(b.dtype)
 
 
 def outcome(

@@ -247,8 +247,12 @@ def gradients_of_many_ties_add_up(device: str) -> None:
 
 @case("pytorch#32699, #42506, #165650, #89418", "remainder")
 def an_integer_remainder_by_zero_is_an_error(device: str) -> None:
+    x = torch.tensor([5, -5, 0], device=device)
+    if x.is_cuda:  # no kernel raises there; torch's numbers
+        assert ops.remainder(x, 0).tolist() == torch.remainder(x, 0).tolist()
+        return
     with pytest.raises((RuntimeError, ZeroDivisionError)):
-        ops.remainder(torch.tensor([5], device=device), 0)
+        ops.remainder(x, 0)
 
 
 @case(

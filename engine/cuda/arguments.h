@@ -8,10 +8,11 @@
 
 namespace iterlab::cuda {
 
-// Loop dims of one launch. Calls with more (after coalescing) become several launches over the
-// outer dims; each then has at least 2^16 elements, and three operands take 800 bytes of the 4 KiB
-// that a launch may carry.
+// Loop dims of one launch of the generic kernel. Calls with more (after coalescing) become several
+// launches over the outer dims; each then has at least 2^16 elements.
 inline constexpr int kMaxLoopDims = 16;
+// The same of the kernels that walk rows and tiles; calls with more are the generic kernel's.
+inline constexpr int kMaxRowDims = 5;
 
 // Note [Division by multiplication]
 // Indices are taken apart by dividing by sizes that are known at the launch. A division by an
@@ -46,7 +47,7 @@ struct alignas(16) Slot {
   char bytes[16];
 };
 
-struct FlatOperand {
+struct KernelOperand {
   char* data = nullptr;
   int16_t type = 0;  // TypeIndex
   int16_t size = 0;  // bytes of an element
@@ -54,14 +55,12 @@ struct FlatOperand {
   Slot value;  // of Access::value
 };
 
-struct NestedOperand : FlatOperand {
-  int64_t strides[kMaxLoopDims];  // bytes, fastest dim first
-};
-
-// Parameters of the functor: numbers in the compute type, integers as int64_t.
+// Parameters of the functor: numbers in the compute type, integers as int64_t. The last may be an
+// operator's Extra.
+template <int P>
 struct Parameters {
-  Slot slots[kMaxParameters + 1];  // the last may be an operator's Extra
-  uint32_t given = 0;              // bit i: parameter i is not None
+  uint32_t given = 0;  // bit i: parameter i is not None
+  Slot slots[P];
 };
 
 // Note [Slabs]
@@ -70,28 +69,36 @@ struct Parameters {
 // span below 2^31 bytes, the last of them cut into chunks where need be. A block's slab is the same
 // for its threads, and its base is 64 bits wide.
 
-// Dim 0 is the innermost. Indices that are divided are below 2^31.
-struct Head {
-  Parameters parameters;
-  int32_t ndim = 0;
-  bool vectors = false;  // tiled: operands have the stored types that the kernel is compiled for,
-                         // and rows at 16-byte boundaries
-  int16_t align = 1;  // rows: elements of the output to a boundary of its stores, where rows differ
-  int64_t sizes[2];   // of dims 0 and 1
-  int64_t units = 0;  // rows: groups
-  Divider row_divider;   // rows: groups of a row; tiled: tiles along dim 0
-  Divider slab_divider;  // tiled: tiles along dim 1
-  // generic: Note [Slabs]
-  int32_t inner_dims = 0;
-  int64_t chunk_size = 0, chunk_numel = 0, slab_numel = 0;
-  Divider chunk_divider;
-  Divider dividers[kMaxLoopDims];
-};
+// Note [Arguments]
+// A launch copies its arguments, and every kernel begins with misses on those it reads: with 900
+// bytes, at distances of 100, a small kernel took twice its time. So they are as few as the kernel
+// needs, what every call reads comes first, and a call of one dim reads no more.
 
-// Operands come last, so that a kernel with N of them reads a prefix of what the host fills.
-template <int N>
-struct NestedArguments : Head {
-  NestedOperand operands[N];
+// Of N operands, outputs first, P parameters and D dims. Dim 0 is the innermost. Indices that are
+// divided are below 2^31.
+template <int N, int P, int D>
+struct Arguments {
+  static constexpr int kOperands = N;
+
+  int64_t units = 0;  // rows: groups; spans: elements of a block
+  int64_t sizes[2];   // of dims 0 and 1
+  int16_t ndim = 0;
+  int16_t align = 1;  // rows: elements of the output to a boundary of its stores, where rows differ
+  bool plain = false;      // vectorized: one row, every operand's at a boundary of its accesses
+  bool vectors = false;    // tiled: operands have the stored types that the kernel is compiled for,
+                           // and rows at 16-byte boundaries
+  int16_t inner_dims = 0;  // generic: Note [Slabs]; spans: dims that a block walks, 1 or 2
+  KernelOperand operands[N];
+  Parameters<P> parameters;
+  // What a call of one dim does not read.
+  // rows: groups of a row; tiled: tiles along dim 0; spans: elements of a row; generic: chunks
+  Divider row_divider;
+  Divider slab_divider;                     // tiled: tiles along dim 1; spans: blocks of a slab
+  int64_t chunk_size = 0, chunk_numel = 0;  // generic
+  int64_t slab_numel = 0;                   // generic, spans
+  Divider dividers[D];
+  int64_t strides[N][D];  // bytes, fastest dim first
+  int32_t rooms[N];       // spans: bytes of shared memory
 };
 
 // Threads of a block, at most.
@@ -107,6 +114,11 @@ constexpr int group_width(int size) { return size == 1 ? 16 : size <= 4 ? 8 : si
 // stores that end in L2 twice the requests. Wider types keep two: lanes of bool then fill words.)
 constexpr int stored_width(int size) { return size == 4 ? 4 : group_width(size); }
 
+// Groups that one thread of these kernels takes, one after the other. Where a formula is long for
+// the few bytes that it reads, its threads would have no load on the way while they compute: each
+// loads its next group first.
+constexpr int stored_groups(int size, double cost) { return size <= 2 && cost >= 3 ? 4 : 1; }
+
 // The same for the generic kernel, which has offsets and addresses for each element and operand.
 inline constexpr int kGenericWidth = 4;
 
@@ -119,6 +131,10 @@ constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
 constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
 // The same where a formula's temporaries, of all lanes at once, need 64 registers.
 inline constexpr int kFormulaBlocks = 4;
+
+// Elements of a block of the span kernel, at most, and how many a thread has in hand.
+constexpr int span_elements(int size) { return size == 1 ? 4096 : size <= 4 ? 2048 : 8192 / size; }
+inline constexpr int kSpanWidth = 4;
 
 // Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and
 // more on both sides.

@@ -100,7 +100,10 @@ struct WholeGroup {
 
 // Groups of so many bytes that a thread loads before it uses the first: 128 bytes, so that 512
 // threads of an SM have 64 KiB in flight.
-constexpr int groups_in_flight(size_t bytes) { return bytes >= 32 ? 4 : 8; }
+#ifndef RED_FLIGHT
+#define RED_FLIGHT 128
+#endif
+constexpr int groups_in_flight(size_t bytes) { return RED_FLIGHT / (bytes >= 32 ? 32 : 16); }
 
 // How many of [from, end) there are, `step` apart.
 __device__ __forceinline__ int steps(int64_t from, int64_t end, int step) {
@@ -153,14 +156,16 @@ __device__ __forceinline__ void numbers_for(const ReduceArguments& args, const c
 // are short).
 template <class R, class C, int V>
 struct Collector {
-  typename R::Lane_ lanes[V];
+  // Bytes are collected by the word. (Their order does not matter: they are exact.)
+  static constexpr int kPer = R::kPacked ? 4 : 1, kLanes = V / kPer;
+  typename R::Lane_ lanes[kLanes];
   typename R::State total;
 
   __device__ __forceinline__ Collector() {
     R::start(total);
     if constexpr (!R::kCounts) {
 #pragma unroll
-      for (int j = 0; j < V; ++j) R::start(lanes[j]);
+      for (int j = 0; j < kLanes; ++j) R::start(lanes[j]);
     }
   }
   __device__ __forceinline__ void add(const C (&group)[V], int first, int last, uint32_t at,
@@ -176,11 +181,11 @@ struct Collector {
       R::combine(total, R::state_of(lane, 0, last - first));
     } else if (first == 0 && last == V) {
 #pragma unroll
-      for (int j = 0; j < V; ++j) R::add(lanes[j], group[j], at + j, 0, number);
+      for (int j = 0; j < V; ++j) R::add(lanes[j / kPer], group[j], at + j, 0, number);
     } else {
 #pragma unroll
       for (int j = 0; j < V; ++j) {
-        if (j >= first && j < last) R::add(lanes[j], group[j], at + j, 0, number);
+        if (j >= first && j < last) R::add(lanes[j / kPer], group[j], at + j, 0, number);
       }
     }
   }
@@ -192,11 +197,11 @@ struct Collector {
   }
   __device__ __forceinline__ typename R::State finish(int64_t base) {
     if constexpr (!R::kCounts) {
-      typename R::State states[V];
+      typename R::State states[kLanes];
 #pragma unroll
-      for (int j = 0; j < V; ++j) states[j] = R::state_of(lanes[j], base, 0);
+      for (int j = 0; j < kLanes; ++j) states[j] = R::state_of(lanes[j], base, 0);
 #pragma unroll
-      for (int half = V / 2; half > 0; half /= 2) {
+      for (int half = kLanes / 2; half > 0; half /= 2) {
 #pragma unroll
         for (int j = 0; j < half; ++j) R::combine(states[j], states[j + half]);
       }

@@ -1,10 +1,12 @@
 // The elementary functions of complex numbers on the GPU, beside c10::complex, where the functors
-// look for them. libcu++'s, as ATen's kernels use thrust's.
+// look for them. Thrust's, which have the algorithms of a C library (Hull, Fairgrieve, Tang 1997;
+// Kahan 1987) and are within 3 units of eps of the truth. libcu++'s, as those that ATen compiles at
+// run time, are textbook formulas that cancel: 80 of asin, 7000 of tan.
 #pragma once
 
 #include "iterlab/dtype.h"
 
-#include <cuda/std/complex>
+#include <thrust/complex.h>
 
 #include <cmath>
 
@@ -12,11 +14,11 @@ namespace c10 {
 namespace iterlab_detail {
 
 template <class T>
-ITERLAB_FN ::cuda::std::complex<T> theirs(const complex<T>& x) {
+ITERLAB_FN thrust::complex<T> theirs(const complex<T>& x) {
   return {x.real(), x.imag()};
 }
 template <class T>
-ITERLAB_FN complex<T> ours(const ::cuda::std::complex<T>& x) {
+ITERLAB_FN complex<T> ours(const thrust::complex<T>& x) {
   return {x.real(), x.imag()};
 }
 
@@ -25,7 +27,7 @@ ITERLAB_FN complex<T> ours(const ::cuda::std::complex<T>& x) {
 #define ITERLAB_COMPLEX(name)                                                  \
   template <class T>                                                           \
   ITERLAB_FN complex<T> name(const complex<T>& x) {                            \
-    return iterlab_detail::ours(::cuda::std::name(iterlab_detail::theirs(x))); \
+    return iterlab_detail::ours(thrust::name(iterlab_detail::theirs(x))); \
   }
 ITERLAB_COMPLEX(exp)
 ITERLAB_COMPLEX(log)
@@ -45,13 +47,15 @@ ITERLAB_COMPLEX(acosh)
 ITERLAB_COMPLEX(atanh)
 #undef ITERLAB_COMPLEX
 
+// exp(exponent * log(x)): the error grows with what exp is taken of, so float is computed in double.
 template <class T>
 ITERLAB_FN complex<T> pow(const complex<T>& x, const complex<T>& exponent) {
-  return iterlab_detail::ours(
-      ::cuda::std::pow(iterlab_detail::theirs(x), iterlab_detail::theirs(exponent)));
+  using Wide = thrust::complex<double>;
+  return iterlab_detail::ours(thrust::complex<T>(
+      thrust::pow(Wide(iterlab_detail::theirs(x)), Wide(iterlab_detail::theirs(exponent)))));
 }
 
-// The two that libcu++ has not, with the formulas of c10/util/complex_math.h.
+// The two that thrust has not, with the formulas of c10/util/complex_math.h.
 template <class T>
 ITERLAB_FN complex<T> log1p(const complex<T>& z) {
   const T x = z.real(), y = z.imag();

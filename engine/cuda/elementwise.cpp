@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -14,7 +15,46 @@
 namespace iterlab::cuda {
 namespace {
 
-using Nested = NestedArguments<kMaxOperands>;
+// The arguments of any launch, before they are packed. Note [Arguments]
+using Nested = Arguments<kMaxOperands, kMaxParameters + 1, kMaxLoopDims>;
+
+constexpr size_t aligned_to(size_t offset, size_t boundary) {
+  return (offset + boundary - 1) / boundary * boundary;
+}
+
+// Brings them to the layout of Arguments<n, p, d>, in place: each part moves towards the front.
+void pack(Nested& args, int n, int p, int d) {
+  auto* const start = reinterpret_cast<char*>(&args);
+  char* to = reinterpret_cast<char*>(args.operands + n);
+  const auto put = [&](const void* from, size_t bytes, size_t boundary) {
+    to = start + aligned_to(static_cast<size_t>(to - start), boundary);
+    std::memmove(to, from, bytes);
+    to += bytes;
+  };
+  put(&args.parameters, offsetof(Parameters<1>, slots) + static_cast<size_t>(p) * sizeof(Slot), 16);
+  put(&args.row_divider, offsetof(Nested, dividers) - offsetof(Nested, row_divider), 16);
+  put(args.dividers, static_cast<size_t>(d) * sizeof(Divider), alignof(Divider));
+  for (int i = 0; i < n; ++i)
+    put(args.strides[i], static_cast<size_t>(d) * sizeof(int64_t), alignof(int64_t));
+  put(args.rooms, static_cast<size_t>(n) * sizeof(int32_t), alignof(int32_t));
+}
+
+// That the layout is the compiler's, for some n, p, d.
+template <int N, int P, int D>
+constexpr bool packs_as_kernels_read() {
+  using A = Arguments<N, P, D>;
+  constexpr size_t shared = offsetof(Nested, dividers) - offsetof(Nested, row_divider);
+  constexpr size_t parameters = offsetof(Nested, operands) + N * sizeof(KernelOperand);
+  constexpr size_t rest = parameters + offsetof(Parameters<1>, slots) + P * sizeof(Slot);
+  return offsetof(A, parameters) == parameters && offsetof(A, row_divider) == rest &&
+         offsetof(A, dividers) == rest + shared &&
+         offsetof(A, strides) == aligned_to(rest + shared + D * sizeof(Divider), 8) &&
+         offsetof(A, rooms) == offsetof(A, strides) + N * D * sizeof(int64_t);
+}
+static_assert(packs_as_kernels_read<2, 1, kMaxRowDims>() &&
+              packs_as_kernels_read<3, 2, kMaxLoopDims>());
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The dims of a launch: the plan's, or a part of them where one launch cannot hold all.
 struct View {
@@ -30,6 +70,7 @@ class Run {
       : plan_(plan), sources_(operands), parameters_(parameters), context_(context) {
     choose_types();
     kernels_ = &kernels.by_type[type_];
+    slots_ = count_slots(*plan.op);
   }
 
   void all() {
@@ -118,7 +159,14 @@ class Run {
     return slot;
   }
 
-  void fill_parameters(Parameters& to) const {
+  static int count_slots(const OpInfo& op) {
+    int slots = op.extra == Extra::None ? 0 : 1;
+    for (int i = 0; i < op.num_parameters; ++i)
+      slots += reaches_functor(op.parameters[static_cast<size_t>(i)].kind) ? 1 : 0;
+    return std::max(1, slots);
+  }
+
+  void fill_parameters(Parameters<kMaxParameters + 1>& to) const {
     int n = 0;
     for (int i = 0; i < plan_.op->num_parameters; ++i) {
       const ParameterKind kind = plan_.op->parameters[static_cast<size_t>(i)].kind;
@@ -127,8 +175,8 @@ class Run {
       if (kind == ParameterKind::Int || kind == ParameterKind::Bool ||
           kind == ParameterKind::Choice) {
         std::memcpy(to.slots[n].bytes, &number.integer, sizeof(number.integer));
-      } else if (!number.is_none()) {
-        to.slots[n] = slot_of(number);
+      } else {
+        to.slots[n] = slot_of(number);  // 0 where it is None, which functors may read
       }
       if (!number.is_none()) to.given |= 1u << n;
       ++n;
@@ -140,7 +188,7 @@ class Run {
     std::memcpy(to.slots[n].bytes, &extra, sizeof(extra));
   }
 
-  void fill_operand(int i, char* data, Access access, FlatOperand& to) const {
+  void fill_operand(int i, char* data, Access access, KernelOperand& to) const {
     to.data = data;
     to.type = static_cast<int16_t>(types_[i]);
     to.size = static_cast<int16_t>(element_size(operand(i).dtype));
@@ -176,9 +224,11 @@ class Run {
     return block;
   }
 
-  void launch(const char* name, const void* kernel, Nested& args, int64_t threads, int64_t slabs,
-              int block, int shared) const {
-    const int64_t blocks = (threads + block - 1) / block;
+  // `dims`: those that the kernel's arguments have.
+  void launch(const char* name, const void* kernel, Nested& args, int dims, int64_t threads,
+              int64_t slabs, int block, int shared) const {
+    const int64_t blocks = ceil_div(threads, block);
+    pack(args, plan_.num_operands, slots_, dims);
     launch_kernel(*plan_.op, name, kernel,
                   {static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs)}, block, shared,
                   &args, context_);
@@ -195,11 +245,11 @@ class Run {
   // What every launch with nested dims has.
   void fill_nested(const View& view, Nested& args) const {
     fill_parameters(args.parameters);
-    args.ndim = view.ndim;
+    args.ndim = static_cast<int16_t>(view.ndim);
     for (int d = 0; d < 2; ++d) args.sizes[d] = d < view.ndim ? view.sizes[d] : 1;
     for (int i = 0; i < plan_.num_operands; ++i) {
       const Dims& strides = operand(i).strides;
-      NestedOperand& to = args.operands[i];
+      KernelOperand& to = args.operands[i];
       const bool unit = args.sizes[0] == 1 || strides[0] == element_size(operand(i).dtype);
       const bool one = !unit && strides[0] == 0;
       fill_operand(i, view.data[i],
@@ -208,9 +258,19 @@ class Run {
                           : Access::strided,
                    to);
       for (int d = 0; d < std::max(2, view.ndim); ++d)
-        to.strides[d] = d < view.ndim && to.access != Access::value ? strides[d] : 0;
-      if (to.access == Access::vectors) to.strides[0] = element_size(operand(i).dtype);
+        args.strides[i][d] = d < view.ndim && to.access != Access::value ? strides[d] : 0;
+      if (to.access == Access::vectors) args.strides[i][0] = element_size(operand(i).dtype);
     }
+  }
+
+  // Whether the operands that are runs start at boundaries of 16 bytes.
+  bool starts_at_boundaries(const Nested& args) const {
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      const KernelOperand& operand = args.operands[i];
+      if (operand.access == Access::vectors && reinterpret_cast<uintptr_t>(operand.data) % 16 != 0)
+        return false;
+    }
+    return true;
   }
 
   // Rows that the generic kernel takes: shorter ones waste lanes, and some threads of a warp take
@@ -223,10 +283,10 @@ class Run {
     const int width = stored != nullptr ? stored_width(stored->size) : group_width(size_);
     Nested args;
     fill_nested(view, args);
-    bool fits = kernel != nullptr && view.ndim <= kMaxLoopDims &&
+    bool fits = kernel != nullptr && view.ndim <= kMaxRowDims &&
                 (view.ndim <= 1 || view.sizes[0] >= kShortRow || view.sizes[0] % width == 0);
     for (int i = 0; i < plan_.num_operands; ++i) fits = fits && unit_or_one(i, view);
-    if (!fits) return generic(view);
+    if (!fits) return spans(view);
     // Bytes of the widest store of one group of the output.
     const int64_t element = element_size(operand(0).dtype);
     const int64_t bytes = std::min<int64_t>(16, width * element);
@@ -238,13 +298,70 @@ class Run {
       rows *= view.sizes[d];
     }
     args.align = aligned ? 1 : static_cast<int16_t>(bytes / element);
-    const int64_t per_row = (args.sizes[0] + args.align - 1 + width - 1) / width;
+    const int64_t per_row = ceil_div(args.sizes[0] + args.align - 1, width);
     if (view.ndim > 1 && (per_row > INT32_MAX || rows > INT32_MAX / per_row)) return generic(view);
     args.units = per_row * rows;
     args.row_divider = Divider(std::min<int64_t>(per_row, INT32_MAX));
-    launch(stored != nullptr ? "vectorized" : "strided", kernel, args, args.units, 1,
-           block_threads(args.units), 0);
+    args.plain = stored != nullptr && view.ndim <= 1 && aligned && starts_at_boundaries(args);
+    const int64_t threads = stored != nullptr ? ceil_div(args.units, stored->groups) : args.units;
+    launch(stored != nullptr ? "vectorized" : "strided", kernel, args, kMaxRowDims, threads, 1,
+           block_threads(threads), 0);
   }
+
+  // Note [Spans]
+  void spans(const View& view) const {
+    const StoredKernels* const stored = stored_kernels();
+    if (stored == nullptr || stored->spans == nullptr || view.ndim == 0 || view.ndim > kMaxRowDims)
+      return generic(view);
+    Nested args;
+    fill_nested(view, args);
+    int64_t most = span_elements(stored->size);
+    // A long row is walked alone: the next one may be far away.
+    const int inner = view.ndim == 1 || view.sizes[0] >= most ? 1 : 2;
+    const int64_t numel = inner == 1 ? view.sizes[0] : view.sizes[0] * view.sizes[1];
+    int64_t slabs = 1;
+    for (int d = inner; d < view.ndim; ++d) {
+      slabs *= view.sizes[d];
+      args.dividers[d] = Divider(std::min<int64_t>(view.sizes[d], INT32_MAX));
+    }
+    int64_t shared = make_room(args, inner, most);
+    for (; shared > kMaxSharedBytes && most > kBlockThreads; most /= 2)
+      shared = make_room(args, inner, most / 2);
+    const int64_t blocks = ceil_div(numel, most);
+    if (shared == 0 || shared > kMaxSharedBytes || numel > kSlabElements ||
+        slabs > INT32_MAX / blocks) {
+      return generic(view);
+    }
+    args.inner_dims = static_cast<int16_t>(inner);
+    args.slab_numel = numel;
+    args.units = most;
+    args.row_divider = Divider(view.sizes[0]);
+    args.slab_divider = Divider(blocks);
+    launch("span", stored->spans, args, kMaxRowDims, blocks * slabs * kBlockThreads, 1,
+           kBlockThreads, static_cast<int>(shared));
+  }
+
+  // Bytes of shared memory for the spans of a block of `elements`; 0 where they are too large to
+  // pay.
+  int64_t make_room(Nested& args, int inner, int64_t elements) const {
+    const int64_t row = std::min(args.sizes[0], elements);
+    const int64_t further = inner == 1 ? 0 : ceil_div(elements - 1, row);  // rows after the first
+    int64_t shared = 0;
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      args.rooms[i] = 0;
+      const int64_t step = args.strides[i][0], pitch = inner == 1 ? 0 : args.strides[i][1];
+      if (std::max(std::abs(step), std::abs(pitch)) > INT32_MAX / 2 / elements) return 0;
+      if (i < plan_.num_outputs || args.operands[i].access == Access::value) continue;
+      const int64_t span = further * pitch + (row - 1) * step + args.operands[i].size;
+      if (step < 0 || pitch < 0 || span > kLoosestSpan * elements * args.operands[i].size) return 0;
+      args.rooms[i] = static_cast<int32_t>(aligned_to(static_cast<size_t>(span), 16) + 16);
+      shared += args.rooms[i];
+    }
+    return shared;
+  }
+
+  // A span may be so many times what is read of it: beyond, each element has a sector of its own.
+  static constexpr int64_t kLoosestSpan = 5;
 
   // Tiles with a side shorter than this would be mostly empty.
   static constexpr int64_t kShortSide = 16;
@@ -252,17 +369,17 @@ class Run {
   static constexpr int kMaxSharedBytes = 48 << 10;
 
   // Whether operand i's vectors along loop dim `along` start at 16-byte boundaries.
-  static bool has_vectors(const NestedOperand& operand, const Nested& args, int along) {
-    bool aligned = reinterpret_cast<uintptr_t>(operand.data) % 16 == 0;
+  static bool has_vectors(const Nested& args, int i, int along) {
+    bool aligned = reinterpret_cast<uintptr_t>(args.operands[i].data) % 16 == 0;
     for (int d = 0; d < args.ndim; ++d)
-      aligned = aligned && (d == along || operand.strides[d] % 16 == 0);
+      aligned = aligned && (d == along || args.strides[i][d] % 16 == 0);
     return aligned;
   }
 
   void tiled(const View& view) const {
-    if (view.ndim < 2 || view.ndim > kMaxLoopDims || view.sizes[0] < kShortSide ||
+    if (view.ndim < 2 || view.ndim > kMaxRowDims || view.sizes[0] < kShortSide ||
         view.sizes[1] < kShortSide || !unit_or_one(0, view)) {
-      return generic(view);
+      return spans(view);
     }
     // Operands of other types are converted into tiles of the compute type.
     const StoredKernels* stored = stored_kernels();
@@ -271,22 +388,22 @@ class Run {
     if (stored->tiled == nullptr) return generic(view);
     Nested args;
     fill_nested(view, args);
-    args.vectors = uniform && has_vectors(args.operands[0], args, 0);
+    args.vectors = uniform && has_vectors(args, 0, 0);
     int shared = 0;
     for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
-      NestedOperand& to = args.operands[i];
+      KernelOperand& to = args.operands[i];
       if (to.access == Access::strided) {
         if (operand(i).strides[1] != element_size(operand(i).dtype)) return generic(view);
         to.access = Access::shared;
-        args.vectors = args.vectors && !is_bool_input(i) && has_vectors(to, args, 1);
+        args.vectors = args.vectors && !is_bool_input(i) && has_vectors(args, i, 1);
         ++shared;
       }
     }
     const int bytes = shared * tile_bytes(stored->size);
     if (shared == 0) return rows(view);
     const int64_t edge0 = tile_edge0(stored->size), edge1 = tile_edge1(stored->size);
-    const int64_t along0 = (view.sizes[0] + edge0 - 1) / edge0;
-    const int64_t along1 = (view.sizes[1] + edge1 - 1) / edge1;
+    const int64_t along0 = ceil_div(view.sizes[0], edge0);
+    const int64_t along1 = ceil_div(view.sizes[1], edge1);
     int64_t slabs = 1;
     for (int d = 2; d < view.ndim; ++d) {
       slabs *= view.sizes[d];
@@ -297,8 +414,8 @@ class Run {
     if (bytes > kMaxSharedBytes || too_many) return generic(view);
     args.row_divider = Divider(along0);
     args.slab_divider = Divider(along1);
-    launch("tiled", stored->tiled, args, along0 * along1 * slabs * kBlockThreads, 1, kBlockThreads,
-           bytes);
+    launch("tiled", stored->tiled, args, kMaxRowDims, along0 * along1 * slabs * kBlockThreads, 1,
+           kBlockThreads, bytes);
   }
 
   // Runs the part of a view that has one index along its last dim.
@@ -324,15 +441,15 @@ class Run {
     for (; d < view.ndim; ++d) {
       int64_t most = kSlabElements / elements;
       for (int i = 0; i < plan_.num_operands; ++i) {
-        const int64_t stride = std::abs(args.operands[i].strides[d]);
+        const int64_t stride = std::abs(args.strides[i][d]);
         if (stride != 0) most = std::min(most, (INT32_MAX - spans[i]) / stride + 1);
       }
       const int64_t size = std::min(view.sizes[d], most);
       for (int i = 0; i < plan_.num_operands; ++i)
-        spans[i] += (size - 1) * std::abs(args.operands[i].strides[d]);
+        spans[i] += (size - 1) * std::abs(args.strides[i][d]);
       args.dividers[d] = Divider(size);
       if (size < view.sizes[d]) {
-        chunks = (view.sizes[d] + size - 1) / size;
+        chunks = ceil_div(view.sizes[d], size);
         args.chunk_size = size;
         args.chunk_numel = elements * size;
         args.slab_numel = elements * view.sizes[d];
@@ -341,16 +458,17 @@ class Run {
       }
       elements *= size;
     }
-    args.inner_dims = d;
+    args.inner_dims = static_cast<int16_t>(d);
     if (chunks == 1) args.chunk_numel = args.slab_numel = elements;
     for (; d < view.ndim; ++d) {
       slabs *= view.sizes[d];
       args.dividers[d] = Divider(std::min<int64_t>(view.sizes[d], INT32_MAX));
     }
     if (chunks > kMaxSlabs || slabs > kMaxSlabs / chunks) return each_of_last_dim(view);
-    args.chunk_divider = Divider(chunks);
-    const int64_t threads = (args.chunk_numel + kGenericWidth - 1) / kGenericWidth;
-    launch("generic", kernels_->generic, args, threads, slabs * chunks, block_threads(threads), 0);
+    args.row_divider = Divider(chunks);
+    const int64_t threads = ceil_div(args.chunk_numel, kGenericWidth);
+    launch("generic", kernels_->generic, args, kMaxLoopDims, threads, slabs * chunks,
+           block_threads(threads), 0);
   }
 
   void each_of_last_dim(const View& view) const {
@@ -363,7 +481,7 @@ class Run {
   const Number* parameters_;
   const Context& context_;
   const ElementwiseKernels* kernels_ = nullptr;
-  int type_ = 0, size_ = 1;
+  int type_ = 0, size_ = 1, slots_ = 1;
   int types_[kMaxOperands];
 };
 

@@ -7,6 +7,7 @@
 #include "iterlab/lane.h"
 #include "iterlab/op.h"
 
+#include <algorithm>
 #include <concepts>
 #include <tuple>
 #include <utility>
@@ -30,6 +31,7 @@ struct Functor {
   static constexpr TypeMask output_types() {
     if (Op::promotion == Promotion::AlwaysBool || Op::promotion == Promotion::FloatToBool)
       return types<bool>;
+    if (Op::promotion == Promotion::AlwaysInt) return types<int32_t>;
     if constexpr (is_complex_v<T>) {
       if (Op::promotion == Promotion::ComplexToReal ||
           Op::promotion == Promotion::IntToFloatComplexToReal) {
@@ -47,6 +49,8 @@ struct Functor {
     if constexpr (Op::promotion == Promotion::AlwaysBool ||
                   Op::promotion == Promotion::FloatToBool) {
       return std::type_identity<bool>{};
+    } else if constexpr (Op::promotion == Promotion::AlwaysInt) {
+      return std::type_identity<int32_t>{};
     } else if constexpr (is_complex_v<S> && (Op::promotion == Promotion::ComplexToReal ||
                                              Op::promotion == Promotion::IntToFloatComplexToReal)) {
       return std::type_identity<typename S::value_type>{};
@@ -56,6 +60,15 @@ struct Functor {
   }
   template <class S>
   using Output = typename decltype(output_of<S>())::type;
+
+  static constexpr size_t kOwn = number_parameters<Op>();
+  using ExtraType = std::conditional_t<Op::extra == Extra::Power, Power, int64_t>;
+  static constexpr int kSlots =
+      std::max(1, static_cast<int>(kOwn) + (Op::extra == Extra::None ? 0 : 1));
+  using Slots = Parameters<kSlots>;
+  // What its kernels are launched with: those of rows and tiles, and the generic one.
+  using RowArguments = Arguments<kOperands, kSlots, kMaxRowDims>;
+  using ElementArguments = Arguments<kOperands, kSlots, kMaxLoopDims>;
 
   // A parameter as the functor takes it.
   template <size_t p>
@@ -69,7 +82,7 @@ struct Functor {
                                            std::conditional_t<kIsInteger<p>, int64_t, L>>;
 
   template <size_t p>
-  static __device__ __forceinline__ ParameterType<p> parameter(const Parameters& parameters) {
+  static __device__ __forceinline__ ParameterType<p> parameter(const Slots& parameters) {
     const char* const bytes = parameters.slots[p].bytes;
     if constexpr (kKind<p> == ParameterKind::OptionalFloat) {
       return {L(*reinterpret_cast<const T*>(bytes)), (parameters.given >> p & 1u) != 0};
@@ -79,9 +92,6 @@ struct Functor {
       return L(*reinterpret_cast<const T*>(bytes));
     }
   }
-
-  static constexpr size_t kOwn = number_parameters<Op>();
-  using ExtraType = std::conditional_t<Op::extra == Extra::Power, Power, int64_t>;
 
   template <size_t>
   using InputType = L;
@@ -101,7 +111,7 @@ struct Functor {
   using Result = typename decltype(result_of(Inputs{}, OwnParameters{}))::type::value_type;
 
   template <size_t... P>
-  static __device__ __forceinline__ Result evaluate(const Parameters& parameters,
+  static __device__ __forceinline__ Result evaluate(const Slots& parameters,
                                                     std::index_sequence<P...>,
                                                     std::convertible_to<L> auto... in) {
     if constexpr (Op::extra == Extra::None) {
@@ -124,21 +134,21 @@ struct Functor {
                                      : Op::cost >= 5 ? kFormulaBlocks
                                                      : full_blocks(sizeof(T));
   static constexpr int kTiledBlocks = kLong ? 1 : 2;
-  static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a) {
+  static constexpr int kSpanBlocks = kCalls ? 1 : 5;
+  static __device__ __noinline__ Result evaluate_call(const Slots& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
   }
-  static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a, T b) {
+  static __device__ __noinline__ Result evaluate_call(const Slots& parameters, T a, T b) {
     return evaluate(parameters, OwnParameters{}, a, b);
   }
-  static __device__ __noinline__ Result evaluate_call(const Parameters& parameters, T a, T b, T c) {
+  static __device__ __noinline__ Result evaluate_call(const Slots& parameters, T a, T b, T c) {
     return evaluate(parameters, OwnParameters{}, a, b, c);
   }
 
   // One lane of V: `in` holds a group for each input.
   template <int V, size_t... I>
-  static __device__ __forceinline__ Result lane(const Parameters& parameters,
-                                                const T (&in)[kInputs][V], int j,
-                                                std::index_sequence<I...>) {
+  static __device__ __forceinline__ Result lane(const Slots& parameters, const T (&in)[kInputs][V],
+                                                int j, std::index_sequence<I...>) {
     if constexpr (kLong && kInputs <= 3) {
       return evaluate_call(parameters, in[I][j]...);
     } else {
@@ -155,8 +165,8 @@ struct Functor {
   }
 
   template <int V>
-  static __device__ __forceinline__ void apply(const Parameters& parameters,
-                                               const T (&in)[kInputs][V], Result (&out)[V]) {
+  static __device__ __forceinline__ void apply(const Slots& parameters, const T (&in)[kInputs][V],
+                                               Result (&out)[V]) {
     const auto lanes = [&] {
 #pragma unroll
       for (int j = 0; j < V; ++j) out[j] = lane<V>(parameters, in, j, Inputs{});
@@ -185,18 +195,18 @@ template <TypeMask hot, class T, int V>
 struct Incoming {
   RawGroup<hot, V> raw;
 
-  __device__ __forceinline__ static bool is_fast(const FlatOperand& operand, Extent extent) {
+  __device__ __forceinline__ static bool is_fast(const KernelOperand& operand, Extent extent) {
     return is_hot<hot>(operand.type) && extent.whole<V>() && fills_words(V, operand.size);
   }
 
   // `data`: of the group's element 0.
-  __device__ __forceinline__ void load(const FlatOperand& operand, const char* data,
+  __device__ __forceinline__ void load(const KernelOperand& operand, const char* data,
                                        Extent extent) {
     const bool vectors = operand.access == Access::vectors || operand.access == Access::shared;
     if (vectors && is_fast(operand, extent)) load_raw<hot, V>(data, operand.size, raw);
   }
 
-  __device__ __forceinline__ void finish(const FlatOperand& operand, const char* data,
+  __device__ __forceinline__ void finish(const KernelOperand& operand, const char* data,
                                          int64_t stride, Extent extent, T (&group)[V]) {
     if (operand.access == Access::value || operand.access == Access::one) {
       const T x = operand.access == Access::value ? *reinterpret_cast<const T*>(operand.value.bytes)
@@ -216,7 +226,7 @@ struct Incoming {
 };
 
 template <TypeMask hot, class T, int V>
-__device__ __forceinline__ void store_operand(const FlatOperand& operand, char* data,
+__device__ __forceinline__ void store_operand(const KernelOperand& operand, char* data,
                                               int64_t stride, Extent extent, const T (&group)[V]) {
   if (operand.access == Access::vectors && extent.whole<V>() &&
       store_hot<hot>(data, operand.type, group)) {
@@ -245,9 +255,9 @@ __device__ __forceinline__ void run_group(const Args& args, const Data& data, co
 }
 
 // Takes `index` apart along loop dims [from, ndim) and adds up the operands' offsets.
-template <int N>
-__device__ __forceinline__ void add_offsets(const NestedArguments<N>& args, int from,
-                                            uint32_t index, int64_t (&offsets)[N]) {
+template <class Args, int N>
+__device__ __forceinline__ void add_offsets(const Args& args, int from, uint32_t index,
+                                            int64_t (&offsets)[N]) {
 #pragma unroll 1
   for (int d = from; d < args.ndim; ++d) {
     const uint32_t next = args.dividers[d].divide(index);
@@ -255,7 +265,7 @@ __device__ __forceinline__ void add_offsets(const NestedArguments<N>& args, int 
     index = next;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      offsets[i] += static_cast<int64_t>(position) * args.operands[i].strides[d];
+      offsets[i] += static_cast<int64_t>(position) * args.strides[i][d];
     }
   }
 }
@@ -263,14 +273,13 @@ __device__ __forceinline__ void add_offsets(const NestedArguments<N>& args, int 
 // Where a thread's group of V elements is: rows along the innermost dim are cut into groups, which
 // start at boundaries of the output. One division for the row, one for each outer dim; none where
 // there is one row.
-template <int N, int V>
+template <class Args, int V>
 struct RowGroup {
-  int64_t offsets[N] = {};
+  int64_t offsets[Args::kOperands] = {};
   int64_t first;  // element of the row, maybe before its start
   Extent extent{0, 0};
 
-  __device__ __forceinline__ explicit RowGroup(const NestedArguments<N>& args) {
-    const int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  __device__ __forceinline__ RowGroup(const Args& args, int64_t unit) {
     if (unit >= args.units) return;
     int64_t group = unit;
     if (args.ndim > 1) {
@@ -293,10 +302,11 @@ struct RowGroup {
 // Operands of any stored types, chosen at run time.
 template <class Op, class T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
-    strided_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
-  const RowGroup<Functor<Op, T>::kOperands, V> place(args);
+    strided_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
+  const RowGroup<typename Functor<Op, T>::RowArguments, V> place(
+      args, static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
   if (!place.exists()) return;
-  const auto stride = [&](int i) -> int64_t { return args.operands[i].strides[0]; };
+  const auto stride = [&](int i) -> int64_t { return args.strides[i][0]; };
   const auto data = [&](int i) {
     return args.operands[i].data + place.offsets[i] + place.first * stride(i);
   };
@@ -304,15 +314,15 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 // The same for V indices into a slab, dim by dim, so that their divisions overlap.
-template <int V, int N>
-__device__ __forceinline__ void element_offsets(const NestedArguments<N>& args,
-                                                uint32_t (&index)[V], int32_t (&offsets)[N][V]) {
+template <class Args, int V, int N>
+__device__ __forceinline__ void element_offsets(const Args& args, uint32_t (&index)[V],
+                                                int32_t (&offsets)[N][V]) {
 #pragma unroll 1
   for (int d = 0; d < args.inner_dims; ++d) {
     const Divider divider = args.dividers[d];
     int32_t strides[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) strides[i] = static_cast<int32_t>(args.operands[i].strides[d]);
+    for (int i = 0; i < N; ++i) strides[i] = static_cast<int32_t>(args.strides[i][d]);
     const bool is_last = d == args.inner_dims - 1;
 #pragma unroll
     for (int j = 0; j < V; ++j) {
@@ -328,19 +338,19 @@ __device__ __forceinline__ void element_offsets(const NestedArguments<N>& args,
 // Offsets for every element, in iteration order: expresses every call. A thread takes V elements a
 // block apart, so that neighbours are accessed together.
 template <class Op, class T, int V, size_t... I>
-__device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T>::kOperands>& args,
+__device__ __forceinline__ void run_elements(const typename Functor<Op, T>::ElementArguments& args,
                                              std::index_sequence<I...>) {
   using F = Functor<Op, T>;
   constexpr int N = F::kOperands;
   // Note [Slabs]
-  const uint32_t outer = args.chunk_divider.divide(blockIdx.y);
-  const int64_t chunk = blockIdx.y - outer * args.chunk_divider.divisor;
+  const uint32_t outer = args.row_divider.divide(blockIdx.y);
+  const int64_t chunk = blockIdx.y - outer * args.row_divider.divisor;
   int64_t base[N] = {};
   add_offsets(args, args.inner_dims, outer, base);
-  if (args.chunk_divider.divisor > 1) {
+  if (args.row_divider.divisor > 1) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      base[i] += chunk * args.chunk_size * args.operands[i].strides[args.inner_dims - 1];
+      base[i] += chunk * args.chunk_size * args.strides[i][args.inner_dims - 1];
     }
   }
   const int64_t numel = min(args.chunk_numel, args.slab_numel - chunk * args.chunk_numel);
@@ -363,7 +373,7 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
   };
   const auto load = [&](auto i) {
     constexpr int k = decltype(i)::value;
-    const FlatOperand& operand = args.operands[k + 1];
+    const KernelOperand& operand = args.operands[k + 1];
     if (is_fast(i)) {
       gather_raw<F::input_types(k), V>(operand.data + base[k + 1], offsets[k + 1], operand.size,
                                        std::get<k>(raw));
@@ -371,7 +381,7 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
   };
   const auto finish = [&](auto i) {
     constexpr int k = decltype(i)::value;
-    const FlatOperand& operand = args.operands[k + 1];
+    const KernelOperand& operand = args.operands[k + 1];
     if (is_fast(i)) {
       convert_gathered<F::input_types(k), T, V>(std::get<k>(raw), operand.type, in[k]);
       return;
@@ -388,7 +398,7 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
   (finish(std::integral_constant<int, I>{}), ...);
   typename F::Result out[V];
   F::template apply<V>(args.parameters, in, out);
-  const FlatOperand& output = args.operands[0];
+  const KernelOperand& output = args.operands[0];
   char* const to = output.data + base[0];
   if (scatter_hot<F::output_types()>(to, offsets[0], valid, output.type, out)) return;
 #pragma unroll
@@ -399,7 +409,7 @@ __device__ __forceinline__ void run_elements(const NestedArguments<Functor<Op, T
 
 template <class Op, class T, int V>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kResidentBlocks)
-    generic_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
+    generic_kernel(const __grid_constant__ typename Functor<Op, T>::ElementArguments args) {
   run_elements<Op, T, V>(args, std::make_index_sequence<Op::num_inputs>{});
 }
 

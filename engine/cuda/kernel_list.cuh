@@ -1,6 +1,7 @@
 // From a list of operators to a table of their kernels.
 #pragma once
 
+#include "engine/cuda/spans.cuh"
 #include "engine/cuda/tiled.cuh"
 
 namespace iterlab::cuda {
@@ -10,9 +11,9 @@ namespace iterlab::cuda {
 template <class Op, class T>
 constexpr bool computes_in() {
   bool found = Op::moves_bits;
-#define ITERLAB_FIND(type, dtype, text)                                         \
-  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
-                    compute_dtype(DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, dtype, text) \
+  found = found ||                      \
+          (kDTypesOf<Op>.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<T>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;
@@ -26,8 +27,8 @@ inline constexpr bool is_rare =
 // Note [Kernels that pay]
 // Every compute type of an operator has the generic kernel, which can take any call. The others are
 // compiled where calls come to them, and where memory is what they wait for: not for rare types;
-// for operands of several stored types where promotion brings some together; tiles where an input
-// can differ from the output in its fastest dim, and the formula is short.
+// for operands of several stored types where promotion brings some together; tiles and spans where
+// inputs can be laid out in different ways, and the formula is short.
 template <class Op, class T>
 inline constexpr bool has_vectorized = Op::moves_bits || !is_rare<T>;
 
@@ -48,11 +49,12 @@ inline constexpr bool has_tiled =
 
 template <class Op, class T, class In, class Out = typename Functor<Op, T>::template Output<In>>
 StoredKernels kernels_of_stored() {
-  StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In)};
-  constexpr int V = stored_width(sizeof(In));
-  kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V>);
+  constexpr int V = stored_width(sizeof(In)), G = stored_groups(sizeof(In), Op::cost);
+  StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In), G};
+  kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V, G>);
   if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || is_arithmetic<Op>)) {
     kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);
+    kernels.spans = reinterpret_cast<const void*>(&span_kernel<Op, T, In, Out>);
   }
   return kernels;
 }

@@ -13,8 +13,10 @@ namespace iterlab::cuda {
 struct StoredKernels {
   int input, output;
   int size;                // bytes of an input's element
+  int groups;              // that one thread of the vectorized kernel takes
   const void* vectorized;  // null: no such kernels
   const void* tiled;
+  const void* spans;
 };
 inline constexpr int kMaxStored = 3;
 
@@ -36,6 +38,7 @@ struct OpKernels {
 struct FormKernels {
   const void* by_form[kReduceFormNames.size()];
   int state_bytes;  // of a partial state
+  int most_chunks;  // of one output
 };
 
 struct ReduceVariant {

@@ -1,6 +1,7 @@
 // The CUDA kernels of the operators in iterlab/ops/elementary.h.
 #include "engine/cuda/complex_math.cuh"
 #include "engine/cuda/kernel_list.cuh"
+#include "engine/cuda/short_math.cuh"
 #include "iterlab/ops/elementary.h"
 
 namespace iterlab::cuda {

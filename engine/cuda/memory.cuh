@@ -298,27 +298,35 @@ __device__ __forceinline__ void convert_gathered(const RawGroup<hot, V>& raw, in
   }
 }
 
-// V contiguous elements of type S.
-template <class S, class T, int V>
-__device__ __forceinline__ void store_contiguous(char* data, const T (&group)[V]) {
+// V contiguous elements of type S, at a boundary of their accesses.
+template <class S, int V>
+__device__ __forceinline__ void store_aligned(char* data, const S (&stored)[V]) {
   constexpr int bytes = V * static_cast<int>(sizeof(S)), step = access_bytes(bytes);
+  uint32_t word[bytes / 4];
+  std::memcpy(word, stored, sizeof(stored));
+#pragma unroll
+  for (int i = 0; i < bytes / 4; i += step / 4) {
+    if constexpr (step == 16) {
+      *reinterpret_cast<uint4*>(data + 4 * i) =
+          make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
+    } else if constexpr (step == 8) {
+      *reinterpret_cast<uint2*>(data + 4 * i) = make_uint2(word[i], word[i + 1]);
+    } else {
+      *reinterpret_cast<uint32_t*>(data + 4 * i) = word[i];
+    }
+  }
+}
+
+// V contiguous elements of type S. `aligned`: known to be at a boundary of their accesses.
+template <class S, class T, int V>
+__device__ __forceinline__ void store_contiguous(char* data, const T (&group)[V],
+                                                 bool aligned = false) {
+  constexpr int step = access_bytes(V * static_cast<int>(sizeof(S)));
   S stored[V];
 #pragma unroll
   for (int i = 0; i < V; ++i) stored[i] = convert<S>(group[i]);
-  if ((reinterpret_cast<uintptr_t>(data) & (step - 1)) == 0) {
-    uint32_t word[bytes / 4];
-    std::memcpy(word, stored, sizeof(stored));
-#pragma unroll
-    for (int i = 0; i < bytes / 4; i += step / 4) {
-      if constexpr (step == 16) {
-        *reinterpret_cast<uint4*>(data + 4 * i) =
-            make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
-      } else if constexpr (step == 8) {
-        *reinterpret_cast<uint2*>(data + 4 * i) = make_uint2(word[i], word[i + 1]);
-      } else {
-        *reinterpret_cast<uint32_t*>(data + 4 * i) = word[i];
-      }
-    }
+  if (aligned || (reinterpret_cast<uintptr_t>(data) & (step - 1)) == 0) {
+    store_aligned(data, stored);
   } else {
 #pragma unroll
     for (int i = 0; i < V; ++i) reinterpret_cast<S*>(data)[i] = stored[i];

@@ -144,7 +144,7 @@ class Run {
     args.columns = columns;
     args.column_blocks = (threads + columns - 1) / columns;
     args.column_divider = Divider(args.column_blocks);
-    args.chunk = chunk_rows(plan_.reduced);
+    args.chunk = chunk_rows(plan_.reduced, kernels_->most_chunks);
     args.chunks = static_cast<int32_t>((plan_.reduced + args.chunk - 1) / args.chunk);
     args.chunk_divider = Divider(args.chunks);
     const int64_t units = outer_outputs(args) * args.chunks;
@@ -164,7 +164,7 @@ class Run {
       args.whole_rows = args.whole_rows && args.reduced_strides[d] % 16 == 0;
     if (args.groups > kMaxIndex) too_large();
     args.lanes = static_cast<int16_t>(inner_lanes(args.groups));
-    args.chunk = chunk_groups(args.groups);
+    args.chunk = chunk_groups(args.groups, kernels_->most_chunks);
     args.chunks =
         static_cast<int32_t>(std::max<int64_t>((args.groups + args.chunk - 1) / args.chunk, 1));
     args.chunk_divider = Divider(args.chunks);

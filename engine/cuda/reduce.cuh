@@ -7,12 +7,19 @@ namespace iterlab::cuda {
 
 // Blocks that an SM shall hold. With 80 registers a thread, light formulas keep a third block's
 // loads in flight while another's threads combine what they have.
+#ifndef RED_RES
+#define RED_RES 3
+#define RED_RES2 2
+#endif
 template <class R, class C>
-inline constexpr int resident_reducers = sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? 3 : 2;
+inline constexpr int resident_outer =
+    sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? RED_RES : RED_RES2;
+template <class R, class C>
+inline constexpr int resident_inner = R::kPacked ? RED_RES : resident_outer<R, C>;
 
 // inner: the fastest dim is reduced. `args.lanes` threads for an output, or a block for a chunk.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, Projection, C>, C>))
+__global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Projection, C>, C>))
     reduce_inner_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
@@ -84,7 +91,7 @@ __device__ __forceinline__ void fold_columns(typename R::State (&states)[V], int
 // outer: the fastest dim is kept. A thread has V columns, `args.columns` threads are side by side,
 // `args.lanes` rows of them share the rows of a chunk, and a block has several such slots.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, Projection, C>, C>))
+__global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Projection, C>, C>))
     reduce_outer_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
@@ -171,7 +178,7 @@ __device__ __forceinline__ int padded(int element) { return element + element / 
 // short: few elements for each output, one after the other in memory. The block brings a slab of
 // them to shared memory in vectors; then each thread has outputs of its own.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, (resident_reducers<Reducer<Op, Projection, C>, C>))
+__global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Projection, C>, C>))
     reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   extern __shared__ char shared_bytes[];

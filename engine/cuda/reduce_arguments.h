@@ -18,12 +18,12 @@ namespace iterlab::cuda {
 // Lanes are folded in halves. It is another tree than the CPU's, so bits differ between the two.
 
 // Groups that one block of 256 threads reduces: 64 KiB of float. More are cut into chunks, at most
-// as many as there are blocks on an H200 at once, so that all of them work until the end.
+// as many (`most`) as there are blocks on an H200 at once, so that all of them work until the end.
 inline constexpr int64_t kBlockGroups = 2048, kChunkGroups = 1024;
-inline constexpr int64_t kMaxChunks = 384;
-constexpr int64_t chunk_groups(int64_t groups) {
+constexpr int max_chunks(int resident) { return resident * 128; }
+constexpr int64_t chunk_groups(int64_t groups, int64_t most) {
   if (groups <= kBlockGroups) return kBlockGroups;
-  const int64_t share = (groups + kMaxChunks - 1) / kMaxChunks;
+  const int64_t share = (groups + most - 1) / most;
   const int64_t whole = (share + kBlockThreads - 1) / kBlockThreads * kBlockThreads;
   return whole < kChunkGroups ? kChunkGroups : whole;
 }
@@ -36,9 +36,13 @@ constexpr int inner_lanes(int64_t groups) {
   return lanes;
 }
 
-inline constexpr int64_t kChunkRows = 1024;
-constexpr int64_t chunk_rows(int64_t rows) {
-  const int64_t share = (rows + kMaxChunks - 1) / kMaxChunks;
+#ifndef OUTER_CHUNK
+#define OUTER_CHUNK 1024
+#define OUTER_LANES 32
+#endif
+inline constexpr int64_t kChunkRows = OUTER_CHUNK;
+constexpr int64_t chunk_rows(int64_t rows, int64_t most) {
+  const int64_t share = (rows + most - 1) / most;
   return share < kChunkRows ? kChunkRows : share;
 }
 // Each lane has 32 rows or more. So many rows are rarely of many columns: a block takes a few of
@@ -47,7 +51,7 @@ inline constexpr int64_t kLongColumn = 1 << 20;
 constexpr int outer_lanes(int64_t rows) {
   if (rows >= kLongColumn) return kBlockThreads;
   int lanes = 1;
-  while (lanes < 32 && lanes * 64 <= rows) lanes *= 2;
+  while (lanes < OUTER_LANES && lanes * 64 <= rows) lanes *= 2;
   return lanes;
 }
 

@@ -32,7 +32,8 @@ FormKernels form_kernels() {
     }
     return {{reinterpret_cast<const void*>(&reduce_inner_kernel<Op, Projection, C, V>), outer,
              short_inner},
-            sizeof(typename Reducer<Op, Projection, C>::State)};
+            sizeof(typename Reducer<Op, Projection, C>::State),
+            max_chunks(resident_inner<Reducer<Op, Projection, C>, C>)};
   } else {
     return {};
   }

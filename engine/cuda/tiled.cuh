@@ -72,12 +72,12 @@ struct TileRun {
   template <size_t k>
   using Arrivals = Arriving<Stored<k>, T, V>;
 
-  const NestedArguments<N>& args;
+  const typename F::RowArguments& args;
   int64_t rest0, rest1;  // elements from the tile's corner to the edges
   int64_t offsets[N] = {};
   Word* tiles[N];  // of the operands that have one
 
-  __device__ __forceinline__ TileRun(const NestedArguments<N>& arguments, char* shared)
+  __device__ __forceinline__ TileRun(const typename F::RowArguments& arguments, char* shared)
       : args(arguments) {
     const uint32_t row = args.row_divider.divide(blockIdx.x);
     const uint32_t slab = args.slab_divider.divide(row);
@@ -90,7 +90,7 @@ struct TileRun {
     add_offsets(args, 2, slab, offsets);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      offsets[i] += start0 * args.operands[i].strides[0] + start1 * args.operands[i].strides[1];
+      offsets[i] += start0 * args.strides[i][0] + start1 * args.strides[i][1];
       tiles[i] = reinterpret_cast<Word*>(shared);
       if (across(i)) shared += tile_bytes(Shape::kSize);
     }
@@ -101,8 +101,7 @@ struct TileRun {
   }
   // Where operand i's element at (i0, i1) of the tile is.
   __device__ __forceinline__ char* data(int i, int i0, int i1) const {
-    const NestedOperand& operand = args.operands[i];
-    return operand.data + offsets[i] + i0 * operand.strides[0] + i1 * operand.strides[1];
+    return args.operands[i].data + offsets[i] + i0 * args.strides[i][0] + i1 * args.strides[i][1];
   }
 
   // Whole tiles whose rows start at boundaries of vectors.
@@ -117,7 +116,7 @@ struct TileRun {
     }
   };
 
-  // Operand i through shared memory. Its loads are all issued before the first is used.
+  // KernelOperand i through shared memory. Its loads are all issued before the first is used.
   __device__ __forceinline__ void bring_across(int i) const {
     constexpr int kRows = Shape::kEdge0 / Shape::kLines;
     uint32_t line[Shape::kReads][Shape::kLines][4];
@@ -196,7 +195,7 @@ struct TileRun {
     return load_element<T>(from, args.operands[i].type);
   }
   __device__ __forceinline__ T element(int i, int i0, int i1) const {
-    const NestedOperand& operand = args.operands[i];
+    const KernelOperand& operand = args.operands[i];
     if (operand.access == Access::value) return *reinterpret_cast<const T*>(operand.value.bytes);
     if (!across(i)) return read(i, data(i, i0, i1));
     return load_as<T, In>(shared_element(i, i0, i1));
@@ -237,7 +236,7 @@ struct TileRun {
 
 template <class Op, class T, class In, class Out>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
-    tiled_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
+    tiled_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
   extern __shared__ char shared_bytes[];
   using Run = TileRun<Op, T, In, Out>;
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};

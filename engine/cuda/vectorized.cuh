@@ -20,10 +20,26 @@ struct Packed {
   __device__ __forceinline__ char* bytes() { return reinterpret_cast<char*>(word); }
   template <class T>
   __device__ __forceinline__ T lane(int j) const {
-    return convert_bytes<T, S>(reinterpret_cast<const char*>(word) +
-                               j * static_cast<int>(sizeof(S)));
+    if constexpr (std::is_same_v<S, BFloat16> && std::is_same_v<T, float>) {
+      // The upper half of a float; one instruction for either half of a word.
+      const uint32_t both = word[j / 2];
+      return __uint_as_float(j % 2 == 0 ? both << 16 : both & 0xffff0000u);
+    } else {
+      return convert_bytes<T, S>(reinterpret_cast<const char*>(word) +
+                                 j * static_cast<int>(sizeof(S)));
+    }
   }
 
+  // At a boundary of its accesses.
+  __device__ __forceinline__ void load_plain(const char* data) {
+    if constexpr (kBytes % 4 == 0) {
+      constexpr int step = access_bytes(kBytes);
+#pragma unroll
+      for (int i = 0; i < kBytes; i += step) load_aligned<step>(data + i, word + i / 4);
+    } else {
+      load(data);
+    }
+  }
   __device__ __forceinline__ void load(const char* data) {
     if constexpr (kBytes % 4 == 0) {
       const Words<kBytes> words = load_words<kBytes>(data);
@@ -43,10 +59,12 @@ struct Packed {
   using Bits = std::conditional_t<std::is_same_v<E, bool>, uint8_t, E>;
 };
 
+// `aligned`: whole, and known to be at a boundary of its accesses.
 template <class S, class T, int V>
-__device__ __forceinline__ void store_group(char* data, Extent extent, const T (&group)[V]) {
+__device__ __forceinline__ void store_group(char* data, Extent extent, const T (&group)[V],
+                                            bool aligned = false) {
   if constexpr (fills_words(V, sizeof(S))) {
-    if (extent.whole<V>()) return store_contiguous<S>(data, group);
+    if (extent.whole<V>()) return store_contiguous<S>(data, group, aligned);
   }
 #pragma unroll
   for (int j = 0; j < V; ++j) {
@@ -60,7 +78,7 @@ struct Arriving {
   Packed<S, V> packed;
 
   // `data`: of lane 0.
-  __device__ __forceinline__ void load(const FlatOperand& operand, const char* data,
+  __device__ __forceinline__ void load(const KernelOperand& operand, const char* data,
                                        Extent extent) {
     if (operand.access == Access::vectors) {
       if (extent.whole<V>()) {
@@ -75,7 +93,15 @@ struct Arriving {
       packed.load_lane(data, 0);
     }
   }
-  __device__ __forceinline__ void finish(const FlatOperand& operand, T (&group)[V]) const {
+  // A whole one. `data`: of group 0, at a boundary.
+  __device__ __forceinline__ void load_plain(const KernelOperand& operand, int64_t group) {
+    if (operand.access == Access::vectors) {
+      packed.load_plain(operand.data + group * packed.kBytes);
+    } else if (operand.access == Access::one) {
+      packed.load_lane(operand.data, 0);
+    }
+  }
+  __device__ __forceinline__ void finish(const KernelOperand& operand, T (&group)[V]) const {
     if (operand.access == Access::vectors) {
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = packed.template lane<T>(j);
@@ -88,32 +114,56 @@ struct Arriving {
   }
 };
 
-template <class Op, class T, class In, class Out, int V, size_t... I>
-__device__ __forceinline__ void run_row_group(
-    const NestedArguments<Functor<Op, T>::kOperands>& args, std::index_sequence<I...>) {
+// Groups `blockDim.x` apart: every one of them at its turn.
+template <class Op, class T, class In, class Out, int V, int G, size_t... I>
+__device__ __forceinline__ void run_row_groups(const typename Functor<Op, T>::RowArguments& args,
+                                               std::index_sequence<I...>) {
   using F = Functor<Op, T>;
-  const RowGroup<F::kOperands, V> place(args);
-  if (!place.exists()) return;
-  const auto data = [&](int i, int size) {
-    const bool moves = args.operands[i].access == Access::vectors;
-    return args.operands[i].data + place.offsets[i] + (moves ? place.first * size : 0);
+  constexpr auto kOutSize = static_cast<int>(sizeof(Out));
+  using Arrivals = std::tuple<Arriving<typename F::template Input<In, I>, T, V>...>;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * (blockDim.x * G);
+  // Of such a block every group is whole, and its first one is on its way before anything else.
+  const bool plain = args.plain && (first + blockDim.x * G) * V <= args.sizes[0];
+  int64_t unit = first + threadIdx.x;
+  Arrivals arriving;
+  const auto load_plain = [&](Arrivals& to, int64_t group) {
+    (std::get<I>(to).load_plain(args.operands[I + 1], group), ...);
   };
-  std::tuple<Arriving<typename F::template Input<In, I>, T, V>...> arriving;
-  (std::get<I>(arriving).load(
-       args.operands[I + 1],
-       data(I + 1, static_cast<int>(sizeof(typename F::template Input<In, I>))), place.extent),
-   ...);
-  T in[F::kInputs][V];
-  (std::get<I>(arriving).finish(args.operands[I + 1], in[I]), ...);
-  typename F::Result out[V];
-  F::template apply<V>(args.parameters, in, out);
-  store_group<Out>(data(0, static_cast<int>(sizeof(Out))), place.extent, out);
+  if (plain) load_plain(arriving, unit);
+#pragma unroll 1
+  for (int g = 0; g < G; ++g, unit += blockDim.x) {
+    char* to = args.operands[0].data + unit * (V * kOutSize);
+    Extent extent{0, V};
+    Arrivals next;
+    if (plain) {
+      if (g + 1 < G) load_plain(next, unit + blockDim.x);
+    } else {
+      const RowGroup<typename F::RowArguments, V> place(args, unit);
+      if (!place.exists()) continue;
+      extent = place.extent;
+      const auto data = [&](int i, int size) {
+        const bool moves = args.operands[i].access == Access::vectors;
+        return args.operands[i].data + place.offsets[i] + (moves ? place.first * size : 0);
+      };
+      to = data(0, kOutSize);
+      (std::get<I>(arriving).load(
+           args.operands[I + 1],
+           data(I + 1, static_cast<int>(sizeof(typename F::template Input<In, I>))), extent),
+       ...);
+    }
+    T in[F::kInputs][V];
+    (std::get<I>(arriving).finish(args.operands[I + 1], in[I]), ...);
+    typename F::Result out[V];
+    F::template apply<V>(args.parameters, in, out);
+    store_group<Out>(to, extent, out, plain);
+    arriving = next;
+  }
 }
 
-template <class Op, class T, class In, class Out, int V>
+template <class Op, class T, class In, class Out, int V, int G>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kFullBlocks)
-    vectorized_kernel(const __grid_constant__ NestedArguments<Functor<Op, T>::kOperands> args) {
-  run_row_group<Op, T, In, Out, V>(args, std::make_index_sequence<Op::num_inputs>{});
+    vectorized_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
+  run_row_groups<Op, T, In, Out, V, G>(args, std::make_index_sequence<Op::num_inputs>{});
 }
 
 }  // namespace iterlab::cuda

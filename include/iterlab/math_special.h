@@ -40,6 +40,12 @@ __host__ __device__ T polygamma(T x, int n);
 template <class T>
 T polygamma(T x, int n);
 #endif
+
+// Of a float on the GPU, in few instructions: Note [Short formulas] in engine/cuda/short_math.cuh.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+__host__ __device__ float sigmoid(float x);
+__host__ __device__ float normal_cdf(float x);
+#endif
 }  // namespace special
 
 namespace math {

@@ -45,6 +45,9 @@ def note_cuda_launches(on: bool) -> list[tuple[str, tuple[int, int], int, int]]:
 def op_table() -> list[dict[str, Any]]:
     """Give every operator, as its definition states it."""
 
+def composite_table() -> list[dict[str, Any]]:
+    """Give every operator that is written from others."""
+
 def force_path(path: str | None) -> str | None:
     """Make plans of this thread take a path (None: their own); give the path forced before."""
 

@@ -27,7 +27,7 @@ struct SiluBackward : Backward {
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input) const {
     const V one = constant<V>(1);
-    const V sigmoid = one / (one + math::exp(math::neg(input)));
+    const V sigmoid = sigmoid_of(input);
     return grad_output * sigmoid * (one + input * (one - sigmoid));
   }
 };
@@ -47,7 +47,7 @@ struct GeluBackward : Backward {
   ITERLAB_FN V operator()(V grad_output, V input, int64_t approximate) const {
     const V half = constant<V>(0.5), one = constant<V>(1);
     if (approximate == 0) {
-      const V cdf = half * (one + math::erf(input * constant<V>(std::numbers::sqrt2 / 2)));
+      const V cdf = normal_cdf_of(input);
       const V pdf = math::exp(input * input * constant<V>(-0.5)) * constant<V>(Gelu::kBeta / 2);
       return grad_output * (cdf + input * pdf);
     }
@@ -68,7 +68,7 @@ struct MishBackward : Backward {
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input) const {
     const V one = constant<V>(1);
-    const V sigmoid = one / (one + math::exp(math::neg(input)));
+    const V sigmoid = sigmoid_of(input);
     const V tanh = math::tanh(math::log1p(math::exp(input)));
     return grad_output * (tanh + input * sigmoid * (one - tanh * tanh));
   }

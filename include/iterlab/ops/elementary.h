@@ -3,6 +3,7 @@
 #pragma once
 
 #include "iterlab/math_elementary.h"
+#include "iterlab/math_special.h"
 #include "iterlab/op.h"
 
 #include <numbers>
@@ -249,13 +250,38 @@ struct Sinc : Elementary {
   }
 };
 
+template <class V>
+ITERLAB_FN V sigmoid_of(V x) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+  if constexpr (std::is_same_v<V, Lane<float>>) return special::sigmoid(x.value);
+#endif
+  return constant<V>(1) / (constant<V>(1) + math::exp(math::neg(x)));
+}
+
+template <class V>
+ITERLAB_FN V times_sigmoid_of(V x) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+  if constexpr (std::is_same_v<V, Lane<float>>) return x * sigmoid_of(x);
+#endif
+  return x / (constant<V>(1) + math::exp(math::neg(x)));
+}
+
+// The share of a normal distribution below x.
+template <class V>
+ITERLAB_FN V normal_cdf_of(V x) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+  if constexpr (std::is_same_v<V, Lane<float>>) return special::normal_cdf(x.value);
+#endif
+  return constant<V>(0.5) * (constant<V>(1) + math::erf(x * constant<V>(std::numbers::sqrt2 / 2)));
+}
+
 struct Sigmoid : Elementary {
   static constexpr auto name = "sigmoid";
   static constexpr auto doc = "1 / (1 + exp(-input)).";
   static constexpr double cost = 3.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
-    return constant<V>(1) / (constant<V>(1) + math::exp(math::neg(input)));
+    return sigmoid_of(input);
   }
 };
 
