@@ -116,6 +116,7 @@ def test_the_tree_goes_from_lines_to_kernels() -> None:
     assert isinstance(plan, iterlab.Plan)
     assert kernels[0].name.startswith(f"iterlab::add [{plan.path} ")
     assert kernels[0].loop == classify.ITERLAB
+    assert "iterlab::plan" in {one.name for one in named["iterlab::add"].rows}
     assert named["aten::t"].rows[0].rows[0].loop == classify.VIEW
 
 
