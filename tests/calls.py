@@ -323,7 +323,7 @@ def expected(
 def expected_of_complex(
     entry: OpEntry, operands: Sequence[Any], parameters: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
-    """What torch says on the CPU in complex128: on the GPU it has textbook formulas, which cancel."""
+    """What torch says on the CPU in complex128: on the GPU it has formulas that cancel."""
     device = next(x.device for x in operands if isinstance(x, torch.Tensor) and x.is_cuda)
     here = [samples.on_cpu(x) if isinstance(x, torch.Tensor) else x for x in operands]
     widest = [samples.widest(x) if isinstance(x, torch.Tensor) else x for x in here]
