@@ -1,9 +1,11 @@
 """The bars of the CUDA backend: each case's share of the device-to-device copy rate.
 
-Usage: python benchmarks/cuda_bars.py [--only TEXT] [--compile] [--side N] [--rounds N]
-[--flushed]. Prints a table, ATen and (asked for) torch.compile beside ours, and writes all numbers
-to $OUT/cuda_bars.json (or ./cuda_bars.json). Times are medians of CUDA events; the peers are
-interleaved, inputs larger than the cache rotate, and the copy is measured in the same run.
+Usage: python benchmarks/cuda_bars.py [--only TEXT] [--peers NAME ...] [--side N] [--rounds N]
+[--flushed]. Prints a table, and writes all numbers to $OUT/cuda_bars.json, the table of docs to
+$OUT/cuda_bars.md and a picture of it to $OUT/cuda_bars.png (or in the working folder). Times are
+medians of CUDA events; the peers are interleaved, inputs larger than the cache rotate, and the copy
+is measured in the same run. Peers: ATen always, and torch.compile, CuPy and jiterator where asked
+for and where they can do a case.
 
 An interval is a call for each of the inputs, so that every call pays for the lines it leaves in the
 cache to be written, and for no other's. With --flushed it is one call, after a memset of 256 MB:
@@ -19,31 +21,26 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
+from cuda_cases import Call, Case, Tensors, elementwise_cases, rand, reduction_cases
 
-import iterlab  # noqa: F401  (loads torch.ops.iterlab)
+import iterlab
+from iterlab import picture
 
-Tensors = tuple[torch.Tensor, ...]
-Call = Callable[..., object]
 CACHE_BYTES = 256 << 20  # four times an H200's second-level cache
 ROTATING = 4  # inputs of a case
-
-
-@dataclass
-class Case:
-    """One row: how inputs are made, our call and ATen's, and what the issue asks."""
-
-    name: str
-    make: Callable[[], Tensors]
-    ours: Call
-    aten: Call
-    bar: float
-    over_aten: float = 0.0
-    useful: float = 1.0  # share of the inputs' elements that the call reads
+NAMES = {
+    "ours": "iterlab",
+    "aten": "torch",
+    "compile": "torch.compile",
+    "cupy": "CuPy",
+    "jiterator": "jiterator",
+}
+Row = dict[str, Any]
 
 
 def bytes_of(tensor: torch.Tensor) -> int:
@@ -94,251 +91,6 @@ class Timer:
         return {name: statistics.median(values) for name, values in times.items()}
 
 
-def rand(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Random values of any dtype."""
-    if dtype == torch.bool:
-        return torch.rand(*shape, device="cuda") < 0.5
-    if not dtype.is_floating_point:
-        return torch.randint(0, 100, shape, dtype=dtype, device="cuda")
-    return torch.rand(*shape, dtype=torch.float32, device="cuda").to(dtype)
-
-
-def elementwise_cases(n: int) -> list[Case]:
-    """The elementwise rows. `n` is the side of the square."""
-    op = torch.ops.iterlab
-    half, brain, byte = torch.float16, torch.bfloat16, torch.int8
-    cases = []
-
-    def add(
-        name: str, make: Callable[[], Tensors], bar: float, over: float = 0.0, useful: float = 1.0
-    ) -> None:
-        cases.append(Case(f"add {name}", make, op.add, torch.add, bar, over, useful))
-
-    for dtype in (torch.float32, brain, byte):
-        add(
-            f"contiguous {str(dtype)[6:]}",
-            lambda t=dtype: (rand(n, n, dtype=t), rand(n, n, dtype=t)),
-            1.0,
-            0.98,
-        )
-    for dtype in (torch.float32, brain):
-        add(
-            f"misaligned {str(dtype)[6:]}",
-            lambda t=dtype: (rand(n * n, dtype=t), rand(n * n + 1, dtype=t)[1:]),
-            1.0,
-            0.98,
-        )
-    add("row", lambda: (rand(n, n), rand(n)), 0.97, 1.4)
-    add("column", lambda: (rand(n, n), rand(n, 1)), 0.97, 1.4)
-    add("row bfloat16", lambda: (rand(n, n, dtype=brain), rand(n, dtype=brain)), 0.97, 1.4)
-    add("f32+bf16", lambda: (rand(n, n), rand(n, n, dtype=brain)), 0.97, 1.4)
-    add("f32+int8", lambda: (rand(n, n), rand(n, n, dtype=byte)), 0.97, 1.4)
-    add("f16+bf16", lambda: (rand(n, n, dtype=half), rand(n, n, dtype=brain)), 0.97, 1.4)
-    add(
-        "int64+int32",
-        lambda: (rand(n, n // 2, dtype=torch.int64), rand(n, n // 2, dtype=torch.int32)),
-        0.97,
-    )
-    add("inner 3 of 4", lambda: (rand(n * n // 4, 4)[:, :3], rand(n * n // 4, 3)), 0.97, 1.2)
-    add(
-        "inner 3 of 4 both",
-        lambda: (rand(n * n // 4, 4)[:, :3], rand(n * n // 4, 4)[:, :3]),
-        0.97,
-        1.2,
-    )
-    add("x + y.t()", lambda: (rand(n, n), rand(n, n).t()), 0.97, 2.4)
-    add(
-        "x + y.t() bfloat16",
-        lambda: (rand(n, n, dtype=brain), rand(n, n, dtype=brain).t()),
-        0.97,
-        2.4,
-    )
-    c, w = 64, max(n // 64, 8)
-    add(
-        "NCHW + channels_last",
-        lambda: (
-            rand(64, c, w, w),
-            rand(64, c, w, w).contiguous(memory_format=torch.channels_last),
-        ),
-        0.97,
-        2.4,
-    )
-    add("inner stride 2", lambda: (rand(n, n), rand(n, 2 * n)[:, ::2]), 0.78)
-    add("inner 65 of 66", lambda: (rand(n * n // 65, 66)[:, :65], rand(n * n // 65, 65)), 0.9)
-
-    def to(tensor: torch.Tensor) -> torch.Tensor:
-        return op.to(tensor, tensor.dtype)
-
-    def to_out(tensor: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        return op.to.out(tensor, tensor.dtype, out=out)
-
-    for dtype in (torch.float32, brain, byte):
-        cases.append(
-            Case(
-                f"transpose copy {str(dtype)[6:]}",
-                lambda t=dtype: (
-                    rand(n, n, dtype=t).t(),
-                    torch.empty(n, n, dtype=t, device="cuda"),
-                ),
-                to_out,
-                lambda x, out: out.copy_(x),
-                0.93,
-                3.2,
-            )
-        )
-    cases += [
-        Case("copy float32", lambda: (rand(n, n),), to, lambda x: x.clone(), 1.0, 0.98),
-        Case(
-            "f32 to bf16",
-            lambda: (rand(n, n),),
-            lambda x: op.to(x, brain),
-            lambda x: x.to(brain),
-            0.97,
-            1.0,
-        ),
-        Case(
-            "where",
-            lambda: (rand(n, n, dtype=torch.bool), rand(n, n), rand(n, n)),
-            op.where,
-            torch.where,
-            1.0,
-            0.98,
-        ),
-        Case("eq", lambda: (rand(n, n), rand(n, n)), op.eq, torch.eq, 1.0, 0.98),
-        Case("exp", lambda: (rand(n, n),), op.exp, torch.exp, 1.0, 0.98),
-        Case("exp bfloat16", lambda: (rand(n, n, dtype=brain),), op.exp, torch.exp, 0.9, 0.98),
-    ]
-    for name in ("gelu", "tanh", "silu"):
-        if not hasattr(op, name):
-            continue
-        twin = torch.tanh if name == "tanh" else getattr(torch.nn.functional, name)
-        over = 1.2 if name == "gelu" else 0.98
-        cases.append(
-            Case(
-                f"{name} bfloat16",
-                lambda: (rand(n, n, dtype=brain),),
-                getattr(op, name),
-                twin,
-                0.9,
-                over,
-            )
-        )
-    return cases
-
-
-def reduction_cases(n: int) -> list[Case]:
-    """The rows of reductions."""
-    op = torch.ops.iterlab
-    cases = []
-
-    def reduce(
-        name: str,
-        make: Callable[[], Tensors],
-        ours: Call,
-        aten: Call,
-        bar: float,
-        over: float = 0.0,
-    ) -> None:
-        cases.append(Case(name, make, ours, aten, bar, over))
-
-    forms: list[tuple[str, tuple[int, ...], list[int] | None]] = [
-        ("all", (n, n), None),
-        ("inner", (n, n), [1]),
-        ("outer", (n, n), [0]),
-        ("middle", (64, n // 8, n // 8), [1]),
-        ("(0, 2)", (64, n // 8, n // 8), [0, 2]),
-    ]
-    for dtype in (torch.float32, torch.bfloat16):
-        for form, shape, dims in forms:
-            for name in ("sum", "amax", "mean"):
-                if name != "sum" and (dtype != torch.float32 or form == "(0, 2)"):
-                    continue
-                ours, aten = getattr(op, name), getattr(torch, name)
-                given = tuple(range(len(shape))) if dims is None and name == "amax" else dims
-                reduce(
-                    f"{name} {form} {str(dtype)[6:]}",
-                    lambda s=shape, t=dtype: (rand(*s, dtype=t),),
-                    lambda x, f=ours, d=dims: f(x, d),
-                    lambda x, f=aten, d=given: f(x) if d is None else f(x, d),
-                    0.9,
-                )
-    for dtype in (torch.int8, torch.bool, torch.int32):
-        for form, dims in (("all", None), ("inner", [1]), ("outer", [0])):
-            reduce(
-                f"sum {form} {str(dtype)[6:]}",
-                lambda t=dtype: (rand(n, n, dtype=t),),
-                lambda x, d=dims: op.sum(x, d),
-                lambda x, d=dims: torch.sum(x) if d is None else torch.sum(x, d),
-                0.85,
-                15 if dtype == torch.int8 else 0,
-            )
-    for inner in (2, 3, 8, 32, 100):
-        reduce(
-            f"sum inner {inner}",
-            lambda k=inner: (rand(n * n // k, k),),
-            lambda x: op.sum(x, [1]),
-            lambda x: torch.sum(x, 1),
-            0.8,
-            3 if inner == 8 else 0,
-        )
-    reduce(
-        "sum [8M, 8] dim 0",
-        lambda: (rand(n * n // 8, 8),),
-        lambda x: op.sum(x, [0]),
-        lambda x: x.sum(0),
-        0.8,
-    )
-    reduce(
-        "sum [8, 8M] dim 1",
-        lambda: (rand(8, n * n // 8),),
-        lambda x: op.sum(x, [1]),
-        lambda x: x.sum(1),
-        0.8,
-    )
-    if hasattr(op, "argmax"):
-        for form, dim in (("inner", [1]), ("outer", [0]), ("all", None)):
-            reduce(
-                f"argmax {form}",
-                lambda: (rand(n, n),),
-                lambda x, d=dim: op.argmax(x, d),
-                lambda x, d=dim: torch.argmax(x) if d is None else torch.argmax(x, d[0]),
-                0.85,
-                1.5,
-            )
-        reduce(
-            "max dim 1",
-            lambda: (rand(n, n),),
-            lambda x: op.max.dim(x, [1]),
-            lambda x: x.max(1),
-            0.85,
-            1.5,
-        )
-        for name in ("var", "norm", "logsumexp"):
-            for form, dim in (("inner", [1]), ("outer", [0])):
-                ours, aten = getattr(op, name), getattr(torch, name)
-                reduce(
-                    f"{name} {form}",
-                    lambda: (rand(n, n),),
-                    (lambda x, f=ours, d=dim: f(x, 2, d))
-                    if name == "norm"
-                    else (lambda x, f=ours, d=dim: f(x, d)),
-                    (lambda x, f=aten, d=dim: f(x, 2, d))
-                    if name == "norm"
-                    else (lambda x, f=aten, d=dim: f(x, d)),
-                    0.85,
-                    1.7,
-                )
-        reduce(
-            "any bool",
-            lambda: (torch.zeros(n, n, dtype=torch.bool, device="cuda"),),
-            lambda x: op.any(x, [1]),
-            lambda x: torch.any(x, 1),
-            0.85,
-            1.7,
-        )
-    return cases
-
-
 def copy_rate(timer: Timer, n: int) -> float:
     """Bytes per microsecond, read and written, of a device-to-device copy."""
     pairs = [(rand(n, n), torch.empty(n, n, device="cuda")) for _ in range(ROTATING)]
@@ -346,21 +98,61 @@ def copy_rate(timer: Timer, n: int) -> float:
     return 2 * bytes_of(pairs[0][0]) / time_us
 
 
-def measure(case: Case, timer: Timer, rate: float, compile_: bool) -> dict[str, object]:
+def cupy_call(case: Case, inputs: list[Tensors]) -> Call:
+    """The case in CuPy, on arrays made beforehand of the same memory."""
+    import cupy
+
+    arrays = {id(args): [cupy.from_dlpack(x) for x in args] for args in inputs}
+    of = {args[0].data_ptr(): arrays[id(args)] for args in inputs}
+    assert case.cupy is not None
+    function = case.cupy
+    return lambda *args: function(*of[args[0].data_ptr()])
+
+
+def jiterator_call(case: Case, count: int) -> Call:
+    """The case as a kernel that torch compiles at run time."""
+    names = "xyz"[:count]
+    parameters = ", ".join(f"T {name}" for name in names)
+    code = f"template <typename T> T formula({parameters}) {{ return {case.jit}; }}"
+    return torch.cuda.jiterator._create_jit_fn(code)  # type: ignore[no-any-return]
+
+
+def peers_of(case: Case, inputs: list[Tensors], wanted: list[str]) -> dict[str, Call]:
+    """iterlab, ATen, and those of the other peers that do the case and agree."""
+    calls = {"ours": case.ours, "aten": case.aten}
+    want = outputs_of(case.aten(*inputs[0]))
+    for name in wanted:
+        try:
+            if name == "compile":
+                call: Call = torch.compile(case.aten, dynamic=False)
+            elif name == "cupy" and case.cupy is not None:
+                call = cupy_call(case, inputs)
+            elif name == "jiterator" and case.jit is not None:
+                call = jiterator_call(case, len(inputs[0]))
+            else:
+                continue
+            got: Any = call(*inputs[0])
+            got = torch.from_dlpack(got) if name == "cupy" else outputs_of(got)[0]
+            agrees = torch.allclose(got.float(), want[0].float(), rtol=1e-2, atol=1e-2)
+        except Exception as error:  # a peer that cannot is left out, whatever it raises
+            print(f"  {name} is left out: {type(error).__name__}: {str(error)[:90]}")
+            continue
+        if agrees:
+            calls[name] = call
+        else:
+            print(f"  {name} is left out: another result")
+    return calls
+
+
+def measure(case: Case, timer: Timer, rate: float, wanted: list[str]) -> Row:
     """One row of the table."""
     inputs = [case.make() for _ in range(ROTATING)]
-    row: dict[str, object] = {"name": case.name, "bar": case.bar, "over_aten": case.over_aten}
-    try:
-        result = outputs_of(case.ours(*inputs[0]))
-    except (RuntimeError, NotImplementedError) as error:
-        return row | {"error": str(error).splitlines()[0]}
+    row: Row = {"name": case.name, "bar": case.bar, "over_aten": case.over_aten}
+    result = outputs_of(case.ours(*inputs[0]))
     given = {tensor.data_ptr() for tensor in inputs[0]}
     moved = sum(bytes_of(tensor) for tensor in inputs[0])
     moved += sum(bytes_of(tensor) for tensor in result if tensor.data_ptr() not in given)
-    calls = {"ours": case.ours, "aten": case.aten}
-    if compile_:
-        calls["compiled"] = torch.compile(case.aten, dynamic=False)
-    times = timer.run(calls, inputs)
+    times = timer.run(peers_of(case, inputs, wanted), inputs)
     row["bytes"] = moved
     for name, value in times.items():
         row[f"{name}_us"] = value
@@ -369,18 +161,17 @@ def measure(case: Case, timer: Timer, rate: float, compile_: bool) -> dict[str, 
     return row
 
 
-def small_cases(timer: Timer) -> list[dict[str, object]]:
+def small_cases(timer: Timer) -> list[Row]:
     """Small sizes: time of a kernel inside a CUDA graph of 20 calls, and wall time of a call."""
     rows = []
-    op = torch.ops.iterlab
     pairs: dict[str, tuple[Call, Call]] = {
-        "add": (lambda x: op.add(x, x), lambda x: torch.add(x, x)),
-        "sum": (lambda x: op.sum(x), lambda x: torch.sum(x)),
+        "add": (lambda x: iterlab.add(x, x), lambda x: torch.add(x, x)),
+        "sum": (lambda x: iterlab.sum(x), lambda x: torch.sum(x)),
     }
     for name, (ours, aten) in pairs.items():
         for log in (14, 16, 18, 20):
             x = rand(1 << log)
-            row: dict[str, object] = {"name": f"{name} 2^{log} in a graph"}
+            row: Row = {"name": f"{name} 2^{log} in a graph"}
             for who, call in (("ours", ours), ("aten", aten)):
                 call(x)
                 torch.cuda.synchronize()
@@ -405,32 +196,126 @@ def small_cases(timer: Timer) -> list[dict[str, object]]:
     return rows
 
 
-def print_row(row: dict[str, object]) -> None:
-    """One line of the table."""
-    if "error" in row:
-        print(f"{row['name']:32} {row['error']}")
-        return
+def sweep(timer: Timer, n: int) -> list[Row]:
+    """The same number of elements with other innermost sizes: the slowest over the fastest."""
+    sizes = [d for d in (2, 3, 5, 7, 8, 16, 31, 32, 33, 64, 127, 128, 256, 1000) if d <= n]
+    sizes += [n // 2, n, 8 * n]
+    kinds: dict[str, tuple[Call, Call, float]] = {
+        "add row": (lambda d: (rand(n * n // d, d), rand(d)), iterlab.add, 1.3),
+        "add sliced": (
+            lambda d: (rand(n * n // d, d), rand(n * n // d, d + 1)[:, 1:]),
+            iterlab.add,
+            1.3,
+        ),
+        "sum inner": (lambda d: (rand(n * n // d, d),), lambda x: iterlab.sum(x, [1]), 1.5),
+        "sum outer": (lambda d: (rand(d, n * n // d),), lambda x: iterlab.sum(x, [0]), 1.5),
+    }
+    rows = []
+    for name, (make, call, bar) in kinds.items():
+        times = {}
+        for size in sizes:
+            inputs: Any = [make(size) for _ in range(2)]
+            moved = sum(bytes_of(x) for x in inputs[0])
+            moved += bytes_of(outputs_of(call(*inputs[0]))[0])
+            times[size] = timer.run({"ours": call}, inputs)["ours"] / moved  # per byte
+            del inputs
+            torch.cuda.empty_cache()
+        worst = max(times, key=lambda d: times[d])
+        best = min(times, key=lambda d: times[d])
+        ratio = times[worst] / times[best]
+        rows.append(
+            {
+                "name": f"flatness of {name}",
+                "ratio": ratio,
+                "bar": bar,
+                "worst": worst,
+                "best": best,
+            }
+        )
+    return rows
+
+
+def remark(row: Row) -> str:
+    """What a row is short of."""
+    short = [] if row["ours_share"] >= row["bar"] - 0.005 else [f"below {row['bar']}"]
+    if row["times_aten"] < row["over_aten"]:
+        short.append(f"below {row['over_aten']} x ATen")
+    return ", ".join(short)
+
+
+def line_of(row: Row) -> str:
+    """One line of the table on the screen."""
     line = f"{row['name']:32}"
-    for who in ("ours", "aten", "compiled"):
+    if "ratio" in row:
+        line += (
+            f" {row['ratio']:.2f} (bar {row['bar']}), slowest {row['worst']}, fastest {row['best']}"
+        )
+        return line
+    for who in NAMES:
         if f"{who}_us" in row:
-            line += f" {row[f'{who}_us']:9.1f}"
+            line += f" {who} {row[f'{who}_us']:.1f}"
         if f"{who}_share" in row:
-            line += f" {row[f'{who}_share']:5.2f}"
-    if "times_aten" in row:
-        short = (
-            [] if float(row["ours_share"]) >= float(row["bar"]) - 0.005 else [f"below {row['bar']}"]
-        )  # type: ignore[arg-type]
-        if float(row["times_aten"]) < float(row["over_aten"]):  # type: ignore[arg-type]
-            short.append(f"below {row['over_aten']} x ATen")
-        line += f"  x{row['times_aten']:.2f} {', '.join(short)}"
-    print(line, flush=True)
+            line += f" {row[f'{who}_share']:.2f}"
+    return line + (f"  x{row['times_aten']:.2f} {remark(row)}" if "times_aten" in row else "")
+
+
+def markdown(facts: Row, rows: list[Row]) -> str:
+    """The table of docs/cuda.md."""
+    shown = [who for who in NAMES if any(f"{who}_share" in row for row in rows)]
+    lines = [", ".join(f"{key} {value}" for key, value in facts.items()) + ".", ""]
+    lines.append("| case | " + " | ".join(NAMES[who] for who in shown) + " | over torch | bar | |")
+    lines.append("|---|" + "---|" * (len(shown) + 3))
+    for row in (row for row in rows if "times_aten" in row):
+        cells = [
+            f"{row[f'{who}_us']:.1f} µs, {row[f'{who}_share']:.2f}" if f"{who}_us" in row else "–"
+            for who in shown
+        ]
+        cells += [f"{row['times_aten']:.2f}×", f"{row['bar']:.2f}", remark(row)]
+        lines.append(f"| {row['name']} | " + " | ".join(cells) + " |")
+    lines += ["", "| small calls, µs | iterlab | torch |", "|---|---|---|"]
+    for row in (row for row in rows if "ours_us" in row and "bar" not in row):
+        lines.append(f"| {row['name']} | {row['ours_us']:.1f} | {row['aten_us']:.1f} |")
+    lines += [
+        "",
+        "| sweep | slowest / fastest | bar | slowest at | fastest at |",
+        "|---|---|---|---|---|",
+    ]
+    for row in (row for row in rows if "ratio" in row):
+        cells = [row["name"], f"{row['ratio']:.2f}", row["bar"], row["worst"], row["best"]]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def save_picture(path: Path, facts: Row, rows: list[Row]) -> None:
+    """Bars of the shares: elementwise calls on the left, reductions on the right."""
+    shares = [row for row in rows if "times_aten" in row]
+    names = {case.name for case in reduction_cases(8)}
+
+    def bars(row: Row) -> picture.Bars:
+        values = {NAMES[who]: row[f"{who}_share"] for who in NAMES if f"{who}_share" in row}
+        return picture.Bars(row["name"], values, {k: f"{v:.2f}" for k, v in values.items()})
+
+    columns = [
+        [bars(row) for row in shares if (row["name"] in names) == reduces]
+        for reduces in (False, True)
+    ]
+    picture.save_bars(
+        path,
+        "Share of the copy rate on a GPU, by case",
+        f"bytes/s over those of a device-to-device copy in the same run "
+        f"({facts['copy GB/s']} GB/s); {facts['device']}, torch {facts['torch']}, {facts['date']}",
+        "share",
+        [column for column in columns if column],
+        reference=(1.0, "copy"),
+        cap=1.2,
+    )
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure, print, and write the files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--compile", action="store_true", help="torch.compile too")
+    parser.add_argument("--peers", nargs="*", default=[], choices=["compile", "cupy", "jiterator"])
     parser.add_argument("--side", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--flushed", action="store_true", help="one call after a memset")
@@ -439,26 +324,31 @@ def main() -> int:
     torch.manual_seed(0)
     timer = Timer(rounds=options.rounds, flushed=options.flushed)
     rate = copy_rate(timer, options.side)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {rate / 1e3:.0f} GB/s")
-    print(f"{'case':32} {'us':>9} share {'ATen us':>8} share")
+    facts: Row = {
+        "device": torch.cuda.get_device_name(),
+        "date": time.strftime("%Y-%m-%d"),
+        "torch": torch.__version__,
+        "CUDA": torch.version.cuda,
+        "iterlab": iterlab.__version__,
+        "side": options.side,
+        "copy GB/s": round(rate / 1e3),
+    }
+    print(facts)
     rows = []
     for case in elementwise_cases(options.side) + reduction_cases(options.side):
         if options.only not in case.name:
             continue
-        rows.append(measure(case, timer, rate, options.compile))
-        print_row(rows[-1])
+        rows.append(measure(case, timer, rate, options.peers))
+        print(line_of(rows[-1]), flush=True)
         torch.cuda.empty_cache()
     if not options.only:
-        for row in small_cases(timer):
+        for row in small_cases(timer) + sweep(timer, options.side):
             rows.append(row)
-            print_row(row)
+            print(line_of(row), flush=True)
     folder = Path(os.environ.get("OUT", "."))
-    facts = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "copy_gb_s": rate / 1e3,
-    }
     (folder / "cuda_bars.json").write_text(json.dumps(facts | {"rows": rows}, indent=1))
+    (folder / "cuda_bars.md").write_text(markdown(facts, rows))
+    save_picture(folder / "cuda_bars.png", facts, rows)
     return 0
 
 

@@ -6,6 +6,8 @@
 #include <dlfcn.h>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <unistd.h>
 
 namespace iterlab {
 namespace {
@@ -29,11 +31,28 @@ std::array<Capability, 3> capabilities() {
   return {{{"avx512", avx512}, {"avx2", avx2}, {"default", true}}};
 }
 
+// The libraries lie beside the engine's own.
+std::string folder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&kernel_table), &info) == 0)
+    throw std::runtime_error("iterlab: cannot find its libraries");
+  const std::string path = info.dli_fname;
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+std::string library_of(const char* capability) {
+  return folder() + "libiterlab_cpu_" + capability + ".so";
+}
+
+// A build may have fewer than all: ITERLAB_CPU_CAPABILITIES in CMakeLists.txt.
+bool is_built(const char* capability) { return access(library_of(capability).c_str(), R_OK) == 0; }
+
 const char* choose() {
   const char* const wanted = std::getenv("ITERLAB_CPU_CAPABILITY");
   for (const Capability& capability : capabilities()) {
     if (wanted == nullptr || *wanted == '\0') {
-      if (capability.supported) return capability.name;
+      const bool is_last = std::string_view(capability.name) == "default";
+      if (is_last || (capability.supported && is_built(capability.name))) return capability.name;
     } else if (std::string(wanted) == capability.name) {
       if (capability.supported) return capability.name;
       throw std::runtime_error("iterlab: ITERLAB_CPU_CAPABILITY is " + std::string(wanted) +
@@ -45,17 +64,8 @@ const char* choose() {
       std::string(wanted));
 }
 
-// The libraries lie beside the engine's own.
-std::string folder() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&kernel_table), &info) == 0)
-    throw std::runtime_error("iterlab: cannot find its libraries");
-  const std::string path = info.dli_fname;
-  return path.substr(0, path.rfind('/') + 1);
-}
-
 const cpu::KernelTable& load() {
-  const std::string path = folder() + "libiterlab_cpu_" + choose() + ".so";
+  const std::string path = library_of(choose());
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw std::runtime_error(std::string("iterlab: cannot load its CPU kernels: ") + dlerror());

@@ -326,27 +326,13 @@ def expected(
     return tuple(output.to(dtype) for output in outputs_of(wide))
 
 
-def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor with its strides, on the CPU."""
-    flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
-    return flat.cpu().as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
-
-
 def expected_of_complex(
     entry: OpEntry, operands: Sequence[Any], parameters: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
-    """What torch says on the CPU in complex128, rounded once, in the strides that it gives.
-
-    Torch's complex functions on the GPU are textbook formulas which cancel (tan: by 7000 ulp), and
-    some of its operators have none.
-    """
-
-    def wide(x: torch.Tensor) -> torch.Tensor:
-        return x.to(torch.complex128) if x.is_complex() else x.double() if x.is_floating_point() else x
-
+    """What torch says on the CPU in complex128: on the GPU it has formulas that cancel."""
     device = next(x.device for x in operands if isinstance(x, torch.Tensor) and x.is_cuda)
-    here = [on_cpu(x) if isinstance(x, torch.Tensor) else x for x in operands]
-    widest = [wide(x) if isinstance(x, torch.Tensor) else x for x in here]
+    here = [samples.on_cpu(x) if isinstance(x, torch.Tensor) else x for x in operands]
+    widest = [samples.widest(x) if isinstance(x, torch.Tensor) else x for x in here]
     truth = outputs_of(invoke(twin(entry), entry, widest, parameters))
     results = outputs_of(invoke(twin(entry), entry, here, parameters))
     for result, exact in zip(results, truth, strict=True):

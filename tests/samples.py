@@ -104,3 +104,16 @@ def full_range_values(dtype: torch.dtype, count: int, seed: int = 0) -> torch.Te
     if dtype in FLOAT8:  # torch.cat does not take all of them
         return torch.cat([special.float(), drawn.float()]).to(dtype)
     return torch.cat([special, drawn.to(dtype)])
+
+
+def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor with its strides, on the CPU."""
+    flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
+    return flat.cpu().as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+
+def widest(tensor: torch.Tensor) -> torch.Tensor:
+    """Complex numbers in complex128, floats in float64."""
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.double() if tensor.is_floating_point() else tensor

@@ -117,7 +117,9 @@ constexpr int stored_width(int size) { return size == 4 ? 4 : group_width(size);
 // Groups that one thread of these kernels takes, one after the other. Where a formula is long for
 // the few bytes that it reads, its threads would have no load on the way while they compute: each
 // loads its next group first.
-constexpr int stored_groups(int size, double cost) { return size <= 2 && cost >= 3 ? 4 : 1; }
+constexpr int stored_groups(int size, double cost) {
+  return size <= 2 && cost >= 3 ? 4 : size == 1 ? 2 : 1;
+}
 
 // The same for the generic kernel, which has offsets and addresses for each element and operand.
 inline constexpr int kGenericWidth = 4;
@@ -129,8 +131,8 @@ constexpr int resident_blocks(int size) { return size <= 8 ? 3 : 2; }
 // Blocks that an SM shall hold of the kernels that are compiled for stored types. Note [Stored
 // types of the fast kernels]
 constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
-// The same where a formula's temporaries, of all lanes at once, need 64 registers.
-inline constexpr int kFormulaBlocks = 4;
+// The same where a formula's temporaries, of all lanes at once, need 48 registers.
+inline constexpr int kFormulaBlocks = 5;
 
 // Elements of a block of the span kernel, at most, and how many a thread has in hand.
 constexpr int span_elements(int size) { return size == 1 ? 4096 : size <= 4 ? 2048 : 8192 / size; }

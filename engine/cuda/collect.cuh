@@ -111,6 +111,22 @@ __device__ __forceinline__ int steps(int64_t from, int64_t end, int step) {
   return static_cast<int>((rest + static_cast<uint32_t>(step) - 1) / static_cast<uint32_t>(step));
 }
 
+// Takes `rest` groups, U at a time: all of a batch are loaded before the first is used. load and
+// add get how many there are: U, as a constant, but for the last batch.
+template <class Incoming, int U, class Load, class Add>
+__device__ __forceinline__ void in_batches(int rest, const Load& load, const Add& add) {
+  Incoming incoming[U];
+#pragma unroll 1
+  for (; rest >= U; rest -= U) {
+    load(incoming, U);
+    add(incoming, U);
+  }
+  if (rest > 0) {
+    load(incoming, rest);
+    add(incoming, rest);
+  }
+}
+
 // Whether groups that start at `data`, and every `stride` bytes from there, can be taken by
 // WholeGroup.
 __device__ __forceinline__ bool is_aligned(const char* data) {
@@ -240,17 +256,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
     const int64_t whole = n % V == 0 ? end : min(end, args.groups - 1);
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
-      constexpr int U = groups_in_flight(V * sizeof(S));
-      const auto load = [&](WholeGroup<S, V>& incoming, int64_t g, auto single) {
-        if constexpr (decltype(single)::value) {
-          incoming.load(input + g * static_cast<int64_t>(V * sizeof(S)));
-          return static_cast<uint32_t>(g - begin) * V;
-        } else {
-          const int64_t row = row_of(g), column = column_of(g, row);
-          incoming.load(row_data(row) + column * static_cast<int64_t>(sizeof(S)));
-          return static_cast<uint32_t>(row * n + column - base);
-        }
-      };
+      constexpr int U = groups_in_flight(V * sizeof(S)), kBytes = V * static_cast<int>(sizeof(S));
       const auto add = [&](const WholeGroup<S, V>& incoming, uint32_t at) {
         if constexpr (R::kPacked) {
           collector.add_words(incoming.word);
@@ -261,23 +267,56 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
         }
       };
       // U groups at a time, the last time as many as there are. A single row takes no division.
-      const auto collect = [&](auto single) {
-#pragma unroll 1
-        for (int rest = steps(group, whole, args.lanes); rest > 0; rest -= U) {
-          WholeGroup<S, V> incoming[U];
-          uint32_t at[U];
+      int rest = steps(group, whole, args.lanes);
+      group += rest * lanes;
+      if (one_row) {
+        const int64_t step = lanes * kBytes;
+        const uint32_t step_at = static_cast<uint32_t>(lanes) * V;
+        const char* from = input + (begin + lane) * kBytes;
+        uint32_t at = static_cast<uint32_t>(lane) * V;
+        in_batches<WholeGroup<S, V>, U>(
+            rest,
+            [&](WholeGroup<S, V>(&incoming)[U], int count) {
 #pragma unroll
-          for (int u = 0; u < U; ++u) {
-            if (u < rest) at[u] = load(incoming[u], group + u * lanes, single);
-          }
+              for (int u = 0; u < U; ++u) {
+                if (u < count) incoming[u].load(from + u * step);
+              }
+              from += U * step;
+            },
+            [&](const WholeGroup<S, V>(&incoming)[U], int count) {
 #pragma unroll
-          for (int u = 0; u < U; ++u) {
-            if (u < rest) add(incoming[u], at[u]);
-          }
-          group += min(U, rest) * lanes;
-        }
-      };
-      one_row ? collect(std::true_type{}) : collect(std::false_type{});
+              for (int u = 0; u < U; ++u) {
+                if (u < count) add(incoming[u], at + static_cast<uint32_t>(u) * step_at);
+              }
+              at += U * step_at;
+            });
+      } else {
+        int64_t next = begin + lane, added = next;
+        const auto position = [&](int64_t g) {
+          const int64_t row = row_of(g);
+          return static_cast<uint32_t>(row * n + column_of(g, row) - base);
+        };
+        in_batches<WholeGroup<S, V>, U>(
+            rest,
+            [&](WholeGroup<S, V>(&incoming)[U], int count) {
+#pragma unroll
+              for (int u = 0; u < U; ++u) {
+                if (u >= count) continue;
+                const int64_t row = row_of(next + u * lanes);
+                incoming[u].load(row_data(row) + column_of(next + u * lanes, row) *
+                                                     static_cast<int64_t>(sizeof(S)));
+              }
+              next += U * lanes;
+            },
+            [&](const WholeGroup<S, V>(&incoming)[U], int count) {
+#pragma unroll
+              for (int u = 0; u < U; ++u) {
+                if (u < count)
+                  add(incoming[u], R::kPositions ? position(added + u * lanes) : uint32_t{0});
+              }
+              added += U * lanes;
+            });
+      }
     });
   }
   for (; group < end; group += lanes) {
@@ -325,29 +364,31 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
-      const auto collect = [&](auto single) {
-#pragma unroll 1
-        for (int rest = steps(row, end, args.lanes); rest > 0; rest -= U) {
-          WholeGroup<S, V> incoming[U];
+      const bool one_dim = args.inside.ndim <= 1;
+      const int64_t step = one_dim ? lanes * args.reduced_strides[0] : 0;
+      const char* from = one_dim ? input + row * args.reduced_strides[0] : input;
+      int64_t next = row;
+      in_batches<WholeGroup<S, V>, U>(
+          steps(row, end, args.lanes),
+          [&](WholeGroup<S, V>(&incoming)[U], int count) {
 #pragma unroll
-          for (int u = 0; u < U; ++u) {
-            const int64_t of = row + u * lanes;
-            if (u < rest) {
-              incoming[u].load(decltype(single)::value ? input + of * args.reduced_strides[0]
-                                                       : row_data(of));
+            for (int u = 0; u < U; ++u) {
+              if (u < count)
+                incoming[u].load(one_dim ? from + u * step : row_data(next + u * lanes));
             }
-          }
+            from += U * step;
+            next += U * lanes;
+          },
+          [&](const WholeGroup<S, V>(&incoming)[U], int count) {
 #pragma unroll
-          for (int u = 0; u < U; ++u) {
-            if (u >= rest) break;
-            C values[V];
-            incoming[u].convert_to(values);
-            add(values, row + u * lanes);
-          }
-          row += min(U, rest) * lanes;
-        }
-      };
-      args.inside.ndim <= 1 ? collect(std::true_type{}) : collect(std::false_type{});
+            for (int u = 0; u < U; ++u) {
+              if (u >= count) continue;
+              C values[V];
+              incoming[u].convert_to(values);
+              add(values, row);
+              row += lanes;
+            }
+          });
     });
   }
   for (; row < end; row += lanes) {

@@ -49,9 +49,9 @@ inline constexpr bool has_tiled =
 
 template <class Op, class T, class In, class Out = typename Functor<Op, T>::template Output<In>>
 StoredKernels kernels_of_stored() {
-  constexpr int V = stored_width(sizeof(In)), G = stored_groups(sizeof(In), Op::cost);
+  constexpr int G = stored_groups(sizeof(In), Op::cost);
   StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In), G};
-  kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, V, G>);
+  kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, G>);
   if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || is_arithmetic<Op>)) {
     kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);
     kernels.spans = reinterpret_cast<const void*>(&span_kernel<Op, T, In, Out>);

@@ -90,6 +90,7 @@ class Run {
       const auto i = static_cast<size_t>(k);
       args.results[i].data = outputs[i];
       args.results[i].type = static_cast<int16_t>(type_index(plan_.output_dtypes[i]));
+      args.results[i].size = static_cast<int16_t>(element_size(plan_.output_dtypes[i]));
       args.results[i].result_type = static_cast<int16_t>(type_index(plan_.result_dtypes[i]));
     }
     args.whole_rows = args.element_type < 0;
@@ -109,9 +110,8 @@ class Run {
 
   // However few the outputs: which form it is decides how elements are combined.
   bool fits_short(const ReduceArguments& args) const {
-    const int64_t most = plan_.reduced % width_ == 0 ? kMaxShort : kMaxShortUneven;
     const bool follow = args.kept.ndim == 0 || args.kept_strides[0] == plan_.reduced * args.size;
-    return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= most &&
+    return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= kMaxShort &&
            args.inside.ndim == 1 && args.reduced_strides[0] == args.size && follow;
   }
 
@@ -121,9 +121,17 @@ class Run {
     args.columns = static_cast<int32_t>(std::min(slab, most));
     const int64_t slabs = (args.kept_size + args.columns - 1) / args.columns;
     args.column_divider = Divider(slabs);
-    const int64_t bytes = args.columns * plan_.reduced * size_;
+    static const auto paddings = [] {
+      std::array<int16_t, kMaxShort + 1> all{};
+      for (size_t i = 0; i < all.size(); ++i)
+        all[i] = static_cast<int16_t>(short_padding(static_cast<int64_t>(i)));
+      return all;
+    }();
+    args.padding = paddings[static_cast<size_t>(plan_.reduced)];
+    const int64_t elements = args.columns * plan_.reduced;
+    const int64_t padded = elements + (args.padding < 0 ? 0 : elements >> args.padding) + 1;
     start(ReduceForm::short_inner, args, slabs * outer_outputs(args), kBlockThreads,
-          static_cast<int>(bytes + bytes / 32 + size_));
+          static_cast<int>(padded * size_));
   }
 
   bool fits_outer(const ReduceArguments& args) const {

@@ -88,6 +88,31 @@ __device__ __forceinline__ void fold_columns(typename R::State (&states)[V], int
   }
 }
 
+// What results are usually stored as.
+template <class T>
+inline constexpr TypeMask hot_results = hot_outputs<T>;
+template <>
+inline constexpr TypeMask hot_results<double> = types<double, float>;
+
+// The results of V outputs that follow each other in memory, in vectors; false where they do not.
+template <class R, int V>
+__device__ __forceinline__ bool store_together(const typename R::State (&states)[V],
+                                               const ReduceArguments& args,
+                                               const double (&numbers)[V], int64_t offset) {
+  using T = typename R::Result;
+  const ReduceResult& to = args.results[0];
+  if (to.type != to.result_type || to.strides[0] != to.size || !is_hot<hot_results<T>>(to.type))
+    return false;
+  T results[V];
+#pragma unroll
+  for (int j = 0; j < V; ++j) {
+    Lane<T> one[1];
+    R::project(states[j], args, numbers[j], one);
+    results[j] = one[0].value;
+  }
+  return store_hot<hot_results<T>>(to.data + offset, to.type, results);
+}
+
 // outer: the fastest dim is kept. A thread has V columns, `args.columns` threads are side by side,
 // `args.lanes` rows of them share the rows of a chunk, and a block has several such slots.
 template <class Op, class Projection, class C, int V>
@@ -158,6 +183,10 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
   if (!exists || lane != 0) return;
   double numbers[V];
   numbers_for<R, C, V>(args, args.input + place.input, valid, numbers);
+  if constexpr (!R::kPositions && Op::num_outputs == 1) {
+    if (first == 0 && valid == V && store_together<R>(states, args, numbers, place.results[0]))
+      return;
+  }
 #pragma unroll
   for (int j = 0; j < V; ++j) {
     if (j >= first && j < valid) {
@@ -168,12 +197,6 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     }
   }
 }
-
-// Elements of one block of the short kernel, and where they are in shared memory: a word more after
-// every 32, so that threads at strides of 2, 4 ... 32 meet no bank conflict.
-template <class C>
-inline constexpr int kShortElements = short_elements(sizeof(C));
-__device__ __forceinline__ int padded(int element) { return element + element / 32; }
 
 // short: few elements for each output, one after the other in memory. The block brings a slab of
 // them to shared memory in vectors; then each thread has outputs of its own.
@@ -194,6 +217,10 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
   place.move(args, first);
   const char* const input = args.input + place.input;
   const int elements = outputs * reduced;
+  const int padding = args.padding;
+  const auto padded = [&](int element) {
+    return padding < 0 ? element : element + (element >> padding);
+  };
   const auto place_group = [&](const C(&values)[V], int start, int count) {
 #pragma unroll
     for (int j = 0; j < V; ++j) {

@@ -19,7 +19,7 @@ namespace iterlab::cuda {
 
 // Groups that one block of 256 threads reduces: 64 KiB of float. More are cut into chunks, at most
 // as many (`most`) as there are blocks on an H200 at once, so that all of them work until the end.
-inline constexpr int64_t kBlockGroups = 2048, kChunkGroups = 1024;
+inline constexpr int64_t kBlockGroups = 2048, kChunkGroups = 2048;
 constexpr int max_chunks(int resident) { return resident * 128; }
 constexpr int64_t chunk_groups(int64_t groups, int64_t most) {
   if (groups <= kBlockGroups) return kBlockGroups;
@@ -28,11 +28,12 @@ constexpr int64_t chunk_groups(int64_t groups, int64_t most) {
   return whole < kChunkGroups ? kChunkGroups : whole;
 }
 // Lanes for one output. A warp takes up to 32 groups a lane: below that, a block would spend more
-// on its barriers than on its loads.
+// on its barriers than on its loads. A lane has four at least, for the sake of its own beginning
+// and end.
 constexpr int inner_lanes(int64_t groups) {
   if (groups > 1024) return kBlockThreads;
   int lanes = 1;
-  while (lanes < 32 && lanes * 2 <= groups) lanes *= 2;
+  while (lanes < 32 && lanes * 8 <= groups) lanes *= 2;
   return lanes;
 }
 
@@ -56,8 +57,24 @@ constexpr int outer_lanes(int64_t rows) {
 }
 
 // short: outputs with at most so many contiguous elements are taken by one thread each, from shared
-// memory; more of them where rows are not whole groups.
-inline constexpr int64_t kMaxShort = 32, kMaxShortUneven = 128;
+// memory.
+inline constexpr int64_t kMaxShort = 128;
+// After every 2^padding elements a word of shared memory is left out (-1: never), so that of 32
+// threads whose elements are `reduced` apart no more than two meet at a bank.
+constexpr int short_padding(int64_t reduced) {
+  int best = -1, least = 33;
+  for (int shift : {-1, 5, 4, 3, 6}) {
+    int at[32] = {}, most = 0;
+    for (int64_t thread = 0; thread < 32; ++thread) {
+      const int64_t element = thread * reduced;
+      const int64_t word = shift < 0 ? element : element + (element >> shift);
+      most = at[word % 32] + 1 > most ? at[word % 32] + 1 : most;
+      ++at[word % 32];
+    }
+    if (most < least) best = shift, least = most;
+  }
+  return best;
+}
 // Elements of a block: 32 KiB, so that 6 blocks share an SM.
 constexpr int short_elements(int size) { return 32768 / (size < 4 ? 4 : size); }
 
@@ -69,6 +86,7 @@ struct LoopDims {
 struct ReduceResult {
   char* data;
   int16_t type;                   // TypeIndex of the memory
+  int16_t size;                   // bytes of an element there
   int16_t result_type;            // of the result, which out= may hold in another dtype
   int64_t strides[kMaxLoopDims];  // along the kept dims, bytes
 };
@@ -85,6 +103,7 @@ struct ReduceArguments {
   int64_t kept_strides[kMaxLoopDims], reduced_strides[kMaxLoopDims];
   int64_t reduced_size;  // of the fastest reduced dim
   int64_t kept_size;     // of the fastest kept dim
+  int16_t padding;       // short: short_padding
   bool whole_rows;      // rows keep the alignment of the first, in whole groups but for an only row
   int64_t groups;       // inner: groups of one output
   Divider row_divider;  // inner: groups of one row

@@ -44,6 +44,18 @@ __device__ __forceinline__ void store_result(const ReduceResult& result, char* d
   store_element<T>(data, result.type, value);
 }
 
+// The results of one output.
+template <class R, int outputs>
+__device__ __forceinline__ void store_projected(const typename R::State& state,
+                                                const ReduceArguments& args, double number,
+                                                const int64_t (&offsets)[kMaxResults]) {
+  Lane<typename R::Result> results[outputs];
+  R::project(state, args, number, results);
+#pragma unroll
+  for (int i = 0; i < outputs; ++i)
+    store_result(args.results[i], args.results[i].data + offsets[i], results[i].value);
+}
+
 // What was collected of one output. (Not by [[no_unique_address]]: nvcc 13 steps through arrays of
 // such a struct by more than its sizeof.)
 template <class T, int N, bool counts>
@@ -134,14 +146,15 @@ struct Reducer {
     F::combine(state.value, other.value, meet);
   }
 
-  static __device__ __forceinline__ void store(const State& state, const ReduceArguments& args,
-                                               double, const int64_t (&offsets)[kMaxResults]) {
-    Lane<T> results[Op::num_outputs];
+  using Result = T;
+  static __device__ __forceinline__ void project(const State& state, const ReduceArguments& args,
+                                                 double, Lane<T> (&results)[Op::num_outputs]) {
     Projection::project(state.value, static_cast<double>(args.reduced), args.number, results);
-#pragma unroll
-    for (int i = 0; i < Op::num_outputs; ++i) {
-      store_result<T>(args.results[i], args.results[i].data + offsets[i], results[i].value);
-    }
+  }
+  static __device__ __forceinline__ void store(const State& state, const ReduceArguments& args,
+                                               double number,
+                                               const int64_t (&offsets)[kMaxResults]) {
+    store_projected<Reducer, Op::num_outputs>(state, args, number, offsets);
   }
 };
 
@@ -196,21 +209,23 @@ struct Reducer<Op, Projection, float> {
     state.sum += other.sum;
     state.squares += other.squares;
   }
-  static __device__ __forceinline__ void store(const State& state, const ReduceArguments& args,
-                                               double origin,
-                                               const int64_t (&offsets)[kMaxResults]) {
+  using Result = double;
+  static __device__ __forceinline__ void project(const State& state, const ReduceArguments& args,
+                                                 double origin,
+                                                 Lane<double> (&results)[Op::num_outputs]) {
     const auto count = static_cast<double>(args.reduced);
-    Lane<double> total[2] = {Lane<double>(0.0), Lane<double>(0.0)}, results[Op::num_outputs];
+    Lane<double> total[2] = {Lane<double>(0.0), Lane<double>(0.0)};
     if (args.reduced > 0) {
       const double mean = state.sum / count, left = state.squares - state.sum * mean;
       total[0] = Lane<double>(origin + mean);
       total[1] = Lane<double>(left < 0 ? 0 : left);  // NaN stays
     }
     Projection::project(total, count, args.number, results);
-#pragma unroll
-    for (int i = 0; i < Op::num_outputs; ++i) {
-      store_result<double>(args.results[i], args.results[i].data + offsets[i], results[i].value);
-    }
+  }
+  static __device__ __forceinline__ void store(const State& state, const ReduceArguments& args,
+                                               double origin,
+                                               const int64_t (&offsets)[kMaxResults]) {
+    store_projected<Reducer, Op::num_outputs>(state, args, origin, offsets);
   }
 };
 

@@ -59,12 +59,10 @@ struct Packed {
   using Bits = std::conditional_t<std::is_same_v<E, bool>, uint8_t, E>;
 };
 
-// `aligned`: whole, and known to be at a boundary of its accesses.
 template <class S, class T, int V>
-__device__ __forceinline__ void store_group(char* data, Extent extent, const T (&group)[V],
-                                            bool aligned = false) {
+__device__ __forceinline__ void store_group(char* data, Extent extent, const T (&group)[V]) {
   if constexpr (fills_words(V, sizeof(S))) {
-    if (extent.whole<V>()) return store_contiguous<S>(data, group, aligned);
+    if (extent.whole<V>()) return store_contiguous<S>(data, group);
   }
 #pragma unroll
   for (int j = 0; j < V; ++j) {
@@ -114,56 +112,84 @@ struct Arriving {
   }
 };
 
-// Groups `blockDim.x` apart: every one of them at its turn.
-template <class Op, class T, class In, class Out, int V, int G, size_t... I>
-__device__ __forceinline__ void run_row_groups(const typename Functor<Op, T>::RowArguments& args,
-                                               std::index_sequence<I...>) {
+template <class Op, class T, class In, size_t... I>
+auto arrivals_of(std::index_sequence<I...>) -> std::tuple<
+    Arriving<typename Functor<Op, T>::template Input<In, I>, T, stored_width(sizeof(In))>...>;
+
+// The groups of one thread, `blockDim.x` apart.
+template <class Op, class T, class In, class Out, int G>
+struct RowRun {
   using F = Functor<Op, T>;
-  constexpr auto kOutSize = static_cast<int>(sizeof(Out));
-  using Arrivals = std::tuple<Arriving<typename F::template Input<In, I>, T, V>...>;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (blockDim.x * G);
-  // Of such a block every group is whole, and its first one is on its way before anything else.
-  const bool plain = args.plain && (first + blockDim.x * G) * V <= args.sizes[0];
-  int64_t unit = first + threadIdx.x;
-  Arrivals arriving;
-  const auto load_plain = [&](Arrivals& to, int64_t group) {
+  using Args = typename F::RowArguments;
+  using Inputs = std::make_index_sequence<F::kInputs>;
+  using Arrivals = decltype(arrivals_of<Op, T, In>(Inputs{}));
+  static constexpr int V = stored_width(sizeof(In));
+
+  const Args& args;
+
+  template <size_t... I>
+  __device__ __forceinline__ void load_plain(Arrivals& to, int64_t group,
+                                             std::index_sequence<I...>) const {
     (std::get<I>(to).load_plain(args.operands[I + 1], group), ...);
-  };
-  if (plain) load_plain(arriving, unit);
+  }
+  template <size_t... I>
+  __device__ __forceinline__ void apply(const Arrivals& from, typename F::Result (&out)[V],
+                                        std::index_sequence<I...>) const {
+    T in[F::kInputs][V];
+    (std::get<I>(from).finish(args.operands[I + 1], in[I]), ...);
+    F::template apply<V>(args.parameters, in, out);
+  }
+
+  // Of blocks all of whose groups are whole and at boundaries. While a group is computed, the next
+  // one is on its way.
+  __device__ __forceinline__ void plain(int64_t unit) const {
+    Arrivals arriving, next;
+    load_plain(arriving, unit, Inputs{});
 #pragma unroll 1
-  for (int g = 0; g < G; ++g, unit += blockDim.x) {
-    char* to = args.operands[0].data + unit * (V * kOutSize);
-    Extent extent{0, V};
-    Arrivals next;
-    if (plain) {
-      if (g + 1 < G) load_plain(next, unit + blockDim.x);
-    } else {
-      const RowGroup<typename F::RowArguments, V> place(args, unit);
+    for (int g = 0; g < G; ++g, unit += blockDim.x) {
+      if (g + 1 < G) load_plain(next, unit + blockDim.x, Inputs{});
+      typename F::Result out[V];
+      apply(arriving, out, Inputs{});
+      store_contiguous<Out>(args.operands[0].data + unit * (V * static_cast<int>(sizeof(Out))), out,
+                            true);
+      if (g + 1 < G) arriving = next;
+    }
+  }
+
+  template <size_t... I>
+  __device__ __forceinline__ void any(int64_t unit, std::index_sequence<I...>) const {
+#pragma unroll 1
+    for (int g = 0; g < G; ++g, unit += blockDim.x) {
+      const RowGroup<Args, V> place(args, unit);
       if (!place.exists()) continue;
-      extent = place.extent;
       const auto data = [&](int i, int size) {
         const bool moves = args.operands[i].access == Access::vectors;
         return args.operands[i].data + place.offsets[i] + (moves ? place.first * size : 0);
       };
-      to = data(0, kOutSize);
+      Arrivals arriving;
       (std::get<I>(arriving).load(
            args.operands[I + 1],
-           data(I + 1, static_cast<int>(sizeof(typename F::template Input<In, I>))), extent),
+           data(I + 1, static_cast<int>(sizeof(typename F::template Input<In, I>))), place.extent),
        ...);
+      typename F::Result out[V];
+      apply(arriving, out, Inputs{});
+      store_group<Out>(data(0, static_cast<int>(sizeof(Out))), place.extent, out);
     }
-    T in[F::kInputs][V];
-    (std::get<I>(arriving).finish(args.operands[I + 1], in[I]), ...);
-    typename F::Result out[V];
-    F::template apply<V>(args.parameters, in, out);
-    store_group<Out>(to, extent, out, plain);
-    arriving = next;
   }
-}
+};
 
-template <class Op, class T, class In, class Out, int V, int G>
+template <class Op, class T, class In, class Out, int G>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kFullBlocks)
     vectorized_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
-  run_row_groups<Op, T, In, Out, V, G>(args, std::make_index_sequence<Op::num_inputs>{});
+  using Run = RowRun<Op, T, In, Out, G>;
+  const Run run{args};
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * (blockDim.x * G);
+  const int64_t unit = first + threadIdx.x;
+  if (args.plain && (first + blockDim.x * G) * Run::V <= args.sizes[0]) {
+    run.plain(unit);
+  } else {
+    run.any(unit, typename Run::Inputs{});
+  }
 }
 
 }  // namespace iterlab::cuda

@@ -18,6 +18,8 @@ COLOURS = {
     "torch.compile": "#009e73",
     "NumPy": "#8c8c8c",
     "numexpr": "#cc79a7",
+    "CuPy": "#d55e00",
+    "jiterator": "#f0e442",
 }
 
 
