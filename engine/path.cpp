@@ -78,11 +78,7 @@ bool reads_along_inner(const Plan& plan) {
 }
 
 void choose_tile(Plan& plan) {
-  int64_t widest = 1;
-  for (int i = 0; i < plan.num_operands; ++i) {
-    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
-    widest = std::max({widest, element_size(operand.dtype), element_size(operand.lane_dtype)});
-  }
+  const int64_t widest = widest_element(plan);
   const int64_t most = kTileBytes / widest;
   const int64_t inner = plan.loop_shape.empty() ? 1 : plan.loop_shape[0];
   const int64_t rows = plan.loop_shape.size() < 2 ? 1 : plan.loop_shape[1];
@@ -239,6 +235,15 @@ void choose_path(Plan& plan) {
       operand.streamed = operand.staged = streams_by_staging(plan);
     }
   }
+}
+
+int64_t widest_element(const Plan& plan) {
+  int64_t widest = 1;
+  for (int i = 0; i < plan.num_operands; ++i) {
+    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    widest = std::max({widest, element_size(operand.dtype), element_size(operand.lane_dtype)});
+  }
+  return widest;
 }
 
 void choose_lane_dtypes(Plan& plan) {

@@ -150,17 +150,15 @@ void make_plain_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
   plan.numel = numel(plan.shape);
   plan.loop_shape.push_back(plan.numel);
   plan.legal_paths = path_bit(Path::vectorized) | path_bit(Path::strided) | path_bit(Path::generic);
-  int64_t widest = element_size(plan.compute_dtype);
   for (int i = 0; i < plan.num_operands; ++i) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     operand.dtype = i < plan.num_outputs ? plan.result_dtype : first.dtype;
     const int64_t element = element_size(operand.dtype);
     operand.strides.push_back(element);
     plan.bytes += element * plan.numel;
-    widest = std::max(widest, element);
   }
-  plan.tile_inner = kTileBytes / widest;
   choose_lane_dtypes(plan);
+  plan.tile_inner = kTileBytes / widest_element(plan);
   for (int i = 0; i < plan.num_operands; ++i) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     operand.staged = operand.dtype != operand.lane_dtype;

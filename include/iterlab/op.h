@@ -214,6 +214,8 @@ struct Elementwise {
   static constexpr Extra extra = Extra::None;
   static constexpr bool simd = true;          // false: a loop over Lane<T> for floating types too
   static constexpr bool complex_simd = true;  // false: a loop over Lane<T> for complex types
+  static constexpr bool converts = true;  // false: no kernel that converts lanes; a library's
+                                          // function is one of buffers
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
   static constexpr bool preserves_strides = false;
@@ -244,7 +246,7 @@ constexpr bool converts_lanes() {
   } else if constexpr (Op::moves_bits) {
     return moves_one_input<Op>();
   } else {
-    return Op::simd && Op::dtypes.contains(DType::Float) && Op::cost <= 4;
+    return Op::simd && Op::converts && Op::dtypes.contains(DType::Float) && Op::cost <= 4;
   }
 }
 
