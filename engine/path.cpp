@@ -104,7 +104,8 @@ void choose_tile(Plan& plan) {
 // In place if it has the compute type and unit stride, row by row; a packed tile is one run, so
 // there it must be flat.
 bool must_stage(const Plan& plan, const OperandPlan& operand) {
-  if (plan.path == Path::generic || operand.dtype != plan.compute_dtype) return true;
+  if (plan.path == Path::generic || operand.dtype != plan.compute_dtype || operand.rounded)
+    return true;
   const int64_t element = element_size(operand.dtype);
   if (plan.loop_shape.empty()) return false;
   if (operand.strides[0] != element && plan.loop_shape[0] != 1) return true;

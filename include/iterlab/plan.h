@@ -47,6 +47,7 @@ struct OperandPlan {
   LayoutClass layout = LayoutClass::contiguous;
   bool staged = false;    // goes through a buffer in the compute type; otherwise used in place
   bool streamed = false;  // an output that is written past the caches
+  bool rounded = false;   // passes through the common dtype. Note [Rounded operands]
   Dims strides;
 };
 
