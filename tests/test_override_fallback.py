@@ -87,7 +87,8 @@ def test_dtypes_that_few_kernels_have(name: str, dtype: torch.dtype) -> None:
     operands = [x, x] if name in {"add", "maximum", "remainder"} else [x]
     # complex32 and float8 tensors give no list of their elements: converted first.
     found = same_as_torch(lambda: getattr(torch, name)(*operands).to(torch.complex64))
-    assert found[0] is NotImplementedError or found[0][0][0] == torch.complex64
+    refused = isinstance(found[0], type) and issubclass(found[0], RuntimeError)
+    assert refused or found[0][0][0] == torch.complex64
 
 
 @pytest.mark.parametrize(
