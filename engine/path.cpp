@@ -110,7 +110,8 @@ void choose_tile(Plan& plan) {
 // In place if the kernel reads its dtype and its stride is one element, row by row; a packed tile is
 // one run, so there it must be flat.
 bool must_stage(const Plan& plan, const OperandPlan& operand) {
-  if (plan.path == Path::generic || operand.dtype != operand.lane_dtype) return true;
+  if (plan.path == Path::generic || operand.dtype != operand.lane_dtype || operand.rounded)
+    return true;
   const int64_t element = element_size(operand.dtype);
   if (plan.loop_shape.empty()) return false;
   if (operand.strides[0] != element && plan.loop_shape[0] != 1) return true;
@@ -255,6 +256,7 @@ void choose_lane_dtypes(Plan& plan) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     // One value is converted once, when its buffer is filled.
     const bool converts = may_convert && operand.layout != LayoutClass::broadcast &&
+                          !operand.rounded &&
                           (i < plan.num_outputs ? kernel_writes(operand.dtype)
                                                 : kernel_reads(operand.dtype));
     operand.lane_dtype = converts ? operand.dtype : lanes;
