@@ -36,6 +36,16 @@ inline constexpr int64_t kStreamFromBytes = int64_t{32} << 20;
 // Note [Plain operands]
 inline constexpr int64_t kPlainBelow = kStreamFromBytes / 16;  // elements, of any width
 
+// Which dtypes a kernel in float reads and writes besides its own: Note [Lane formats] in
+// engine/cpu/lane_formats.h.
+constexpr bool kernel_reads(DType dtype) {
+  return dtype == DType::BFloat16 || dtype == DType::Half || dtype == DType::Char ||
+         dtype == DType::Byte || dtype == DType::Int;
+}
+constexpr bool kernel_writes(DType dtype) {
+  return dtype == DType::BFloat16 || dtype == DType::Half || dtype == DType::Bool;
+}
+
 // The bit of a path in Plan::legal_paths.
 constexpr uint8_t path_bit(Path path) {
   return static_cast<uint8_t>(1u << static_cast<unsigned>(path));
@@ -51,5 +61,9 @@ void classify(Plan& plan);
 
 // States the path with its reason, the tile, and what is staged.
 void choose_path(Plan& plan);
+
+// States in which dtype the kernel finds the lanes of each operand. The path and the layouts are
+// known.
+void choose_lane_dtypes(Plan& plan);
 
 }  // namespace iterlab

@@ -154,13 +154,17 @@ void make_plain_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
   for (int i = 0; i < plan.num_operands; ++i) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     operand.dtype = i < plan.num_outputs ? plan.result_dtype : first.dtype;
-    operand.staged = operand.dtype != plan.compute_dtype;
     const int64_t element = element_size(operand.dtype);
     operand.strides.push_back(element);
     plan.bytes += element * plan.numel;
     widest = std::max(widest, element);
   }
   plan.tile_inner = kTileBytes / widest;
+  choose_lane_dtypes(plan);
+  for (int i = 0; i < plan.num_operands; ++i) {
+    OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    operand.staged = operand.dtype != operand.lane_dtype;
+  }
 }
 
 }  // namespace

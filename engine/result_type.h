@@ -86,16 +86,28 @@ void check_inputs(const BasicOperands<Int>& operands, const OpInfo& op) {
                   std::string("expected ") + expected + ", got dtypes " + got);
 }
 
+// The dtype of a result that was computed in a common dtype.
+constexpr DType dtype_of_result(Promotion promotion, DType common) {
+  switch (promotion) {
+    case Promotion::AlwaysBool:
+    case Promotion::FloatToBool:
+      return DType::Bool;
+    case Promotion::ComplexToReal:
+    case Promotion::IntToFloatComplexToReal:
+      return real_of(common);
+    case Promotion::AlwaysInt:
+      return DType::Int;
+    default:
+      return common;
+  }
+}
+
 // What follows from the common dtype.
 template <class Int>
 void set_dtypes(DType common, const OpInfo& op, BasicShapePlan<Int>& plan) {
-  const bool to_bool =
-      op.promotion == Promotion::AlwaysBool || op.promotion == Promotion::FloatToBool;
-  const bool complex_to_real = op.promotion == Promotion::ComplexToReal ||
-                               op.promotion == Promotion::IntToFloatComplexToReal;
   plan.common_dtype = common;
   plan.compute_dtype = op.moves_bits ? common : compute_dtype(common);
-  plan.result_dtype = to_bool ? DType::Bool : complex_to_real ? real_of(common) : common;
+  plan.result_dtype = dtype_of_result(op.promotion, common);
 }
 
 template <class Int>
@@ -108,8 +120,11 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
                             op.promotion == Promotion::IntToFloatComplexToReal;
   if (int_to_float && !operands.rounds && is_integral(common, true))
     common = operands.default_dtype;
+  if (op.promotion == Promotion::BoolToInt && common == DType::Bool) common = DType::Long;
   if (op.promotion == Promotion::ToArgument) common = operands.dtype_argument;
-  if (!(operands.rounds ? op.rounded_dtypes : op.dtypes).contains(common)) {
+  const bool number = operands.input(operands.num_inputs - 1).is_wrapped_number;
+  if (!(operands.rounds ? op.rounded_dtypes : op.dtypes).contains(common) &&
+      !(number && op.number_dtypes.contains(common))) {
     throw PlanError(PlanError::Kind::NotImplemented, op,
                     "expected a dtype that it computes in, got " + dtype_text(common));
   }

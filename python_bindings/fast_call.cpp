@@ -7,6 +7,7 @@
 #include "python_bindings/call_lane.h"
 #include "python_bindings/parsed_call.h"
 #include "python_bindings/quick_overload.h"
+#include "src/composites.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <torch/csrc/Exceptions.h>
@@ -48,14 +49,18 @@ PyTypeObject* function_type() {
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
-// Every operator and every in-place one, with what its documentation says. max and min have two
-// schemas, and with them two definitions.
+// Every operator, composites among them, and every in-place one, with what its documentation says.
+// max and min have two schemas, and with them two definitions.
 std::map<std::string, std::string> documented_names() {
   std::map<std::string, std::string> docs;
   for (const OpInfo& op : op_table()) {
     std::string& doc = docs[op.name];
     doc += (doc.empty() ? "" : "\n\n") + std::string(op.doc);
     if ((op.variants & kInplace) != 0) docs[std::string(op.name) + "_"] = op.doc;
+  }
+  for (const CompositeInfo& op : composite_table()) {
+    docs[op.name] = op.doc;
+    if (op.has_inplace) docs[std::string(op.name) + "_"] = op.doc;
   }
   return docs;
 }

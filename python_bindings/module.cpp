@@ -5,6 +5,8 @@
 #include "engine/reduce_plan.h"
 #include "iterlab/error.h"
 #include "python_bindings/fast_call.h"
+#include "src/composites.h"
+#include "src/cuda_backend.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -95,7 +97,8 @@ py::dict plan_facts(const Plan& plan) {
             is_output ? "out" : plan.op->inputs[static_cast<size_t>(i - plan.num_outputs)],
         py::arg("is_output") = is_output, py::arg("dtype") = dtype_name(operand.dtype),
         py::arg("layout") = kLayoutNames[static_cast<size_t>(operand.layout)],
-        py::arg("staged") = operand.staged, py::arg("strides") = as_tuple(operand.strides)));
+        py::arg("lane_dtype") = dtype_name(operand.lane_dtype), py::arg("staged") = operand.staged,
+        py::arg("streamed") = operand.streamed, py::arg("strides") = as_tuple(operand.strides)));
   }
   return py::dict(py::arg("op") = plan.op->name, py::arg("shape") = as_tuple(plan.shape),
                   py::arg("numel") = plan.numel,
@@ -153,7 +156,9 @@ constexpr std::array kPromotionNames{"default",
                                      "always_bool",
                                      "complex_to_real",
                                      "to_argument",
-                                     "int_to_float_complex_to_real"};
+                                     "int_to_float_complex_to_real",
+                                     "bool_to_int",
+                                     "always_int"};
 constexpr std::array kParameterNames{"scalar", "alpha",  "float", "optional_float", "int",
                                      "bool",   "choice", "dtype", "memory_format"};
 
@@ -187,6 +192,14 @@ py::dict op_facts(const OpInfo& op) {
       py::arg("parameters") = parameters,
       py::arg("promotion") = kPromotionNames[static_cast<size_t>(op.promotion)],
       py::arg("dtypes") = dtype_names(op.dtypes), py::arg("variants") = variants);
+}
+
+py::dict composite_facts(const CompositeInfo& op) {
+  std::vector<std::string> variants{"functional"};
+  if (op.has_out) variants.emplace_back("out");
+  if (op.has_inplace) variants.emplace_back("inplace");
+  return py::dict(py::arg("name") = op.name, py::arg("call") = op.call, py::arg("doc") = op.doc,
+                  py::arg("torch_name") = op.torch_name, py::arg("variants") = variants);
 }
 
 std::optional<std::string> force(const std::optional<std::string>& path) {
@@ -261,6 +274,17 @@ PYBIND11_MODULE(_C, module) {
       py::arg("dtype") = "", py::arg("default_dtype") = "float32", py::arg("rounds") = false,
       "Plans an elementwise call; returns its facts.");
   module.def(
+      "note_cuda_launches",
+      [](bool on) {
+        py::list result;
+        for (const cuda::Launch& one : note_cuda_launches(on)) {
+          result.append(py::make_tuple(one.kernel, py::make_tuple(one.grid.x, one.grid.y),
+                                       one.threads, one.shared_bytes));
+        }
+        return result;
+      },
+      py::arg("on"), "Notes this thread's launches instead of launching; returns those noted.");
+  module.def(
       "make_reduce_plan",
       [](const std::string& op, const OperandSpec& input,
          const std::optional<std::vector<int64_t>>& dims, bool keepdim,
@@ -294,6 +318,14 @@ PYBIND11_MODULE(_C, module) {
         return table;
       },
       "Every operator, as its definition states it.");
+  module.def(
+      "composite_table",
+      [] {
+        py::list table;
+        for (const CompositeInfo& op : composite_table()) table.append(composite_facts(op));
+        return table;
+      },
+      "Every operator that is written from others.");
   module.def(
       "force_path", &force, py::arg("path"),
       "Makes plans of this thread take a path (None: their own); returns the path forced before.");

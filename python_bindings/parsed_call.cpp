@@ -53,7 +53,8 @@ std::string parser_type(const c10::Type& type, const c10::Argument& argument) {
   }
 }
 
-std::string default_text(const c10::IValue& value) {
+std::string default_text(const c10::Argument& argument) {
+  const c10::IValue& value = *argument.default_value();
   if (value.isNone()) return "None";
   if (value.isBool()) return value.toBool() ? "True" : "False";
   std::ostringstream text;
@@ -63,7 +64,8 @@ std::string default_text(const c10::IValue& value) {
   } else if (value.isIntList()) {
     text << "None";
   } else if (value.isInt()) {
-    text << value.toInt();
+    const bool format = argument.real_type()->kind() == c10::TypeKind::MemoryFormatType;
+    text << (format ? "contiguous_format" : std::to_string(value.toInt()));
   } else {
     text << value.toScalar().toDouble();
   }
@@ -80,7 +82,7 @@ std::string arguments_text(const c10::FunctionSchema& schema, bool typed) {
     starred = starred || argument.kwarg_only();
     if (typed) text += parser_type(*argument.real_type(), argument) + " ";
     text += argument.name();
-    if (argument.default_value()) text += "=" + default_text(*argument.default_value());
+    if (argument.default_value()) text += "=" + default_text(argument);
   }
   return text;
 }
@@ -120,7 +122,6 @@ c10::IValue argument_value(torch::PythonArgs& parsed, int i, const c10::Argument
 }
 
 PyTypeObject* make_tuple_type(const std::string& name, const c10::FunctionSchema& schema) {
-  if (schema.returns().size() < 2) return nullptr;
   auto* const fields = new std::vector<PyStructSequence_Field>;
   for (const c10::Argument& result : schema.returns()) {
     if (result.name().empty()) return nullptr;
@@ -130,7 +131,12 @@ PyTypeObject* make_tuple_type(const std::string& name, const c10::FunctionSchema
   PyStructSequence_Desc description{(new std::string("iterlab.return_types." + name))->c_str(),
                                     nullptr, fields->data(),
                                     static_cast<int>(schema.returns().size())};
-  return PyStructSequence_NewType(&description);
+  PyTypeObject* const type = PyStructSequence_NewType(&description);
+  if (type == nullptr) throw py::error_already_set();
+  // vmap, Dynamo and export see the tensors in it, as in torch's own return types.
+  py::module_::import("torch.return_types")
+      .attr("pytree_register_structseq")(py::handle(reinterpret_cast<PyObject*>(type)));
+  return type;
 }
 
 }  // namespace
@@ -185,8 +191,12 @@ std::vector<std::string> ParsedCall::signatures(const std::string& name,
 
 ParsedCall::ParsedCall(const std::string& name)
     : name_(name), overloads_(find_overloads(name)), parser_(signatures(name, overloads_)) {
-  for (Overload& overload : overloads_)
-    overload.tuple_type = make_tuple_type(name, overload.op.schema());
+  PyTypeObject* shared = nullptr;  // overloads with several results name them alike
+  for (Overload& overload : overloads_) {
+    if (overload.op.schema().returns().size() < 2) continue;
+    if (shared == nullptr) shared = make_tuple_type(name, overload.op.schema());
+    overload.tuple_type = shared;
+  }
 }
 
 std::string ParsedCall::text_signature() const {

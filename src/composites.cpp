@@ -1,24 +1,16 @@
 // Operators that are written from others: they fit no single plan, or choose among several.
 // Registered as composites, so that autograd, Meta and transforms see the operators below them.
-#include "iterlab/dtype.h"
+#include "src/composites.h"
 
-#include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
+#include "iterlab/dtype.h"
+#include "src/call_operator.h"
+#include "src/define_composite.h"
 
 namespace iterlab {
 namespace {
 
 using at::Scalar;
 using at::Tensor;
-
-// The typed entry of "iterlab::NAME.OVERLOAD", looked up once.
-template <class Signature>
-auto entry(const char* name, const char* overload) {
-  return c10::Dispatcher::singleton()
-      .findSchemaOrThrow((std::string("iterlab::") + name).c_str(), overload)
-      .template typed<Signature>();
-}
 
 // clamp: whichever bounds are given. A bound is a tensor or a number, and may be None.
 template <class Bound>
@@ -150,9 +142,7 @@ void register_variants(torch::Library& library, const std::string& name,
   const std::vector<at::Tag> tags = {at::Tag::pointwise, at::Tag::pt2_compliant_tag};
   const auto define = [&](const std::string& op, const std::string& variant,
                           const std::string& text, auto kernel) {
-    const std::string full = op + (variant.empty() ? "" : "." + variant);
-    library.def((full + text).c_str(), tags);
-    library.impl(full.c_str(), c10::DispatchKey::CompositeImplicitAutograd, kernel);
+    define_composite(library, op + (variant.empty() ? "" : "." + variant) + text, tags, kernel);
   };
   define(name, overload, "(" + arguments + ") -> Tensor", function);
   define(name, overload.empty() ? "out" : overload + "_out",
@@ -176,11 +166,35 @@ TORCH_LIBRARY_FRAGMENT(iterlab, library) {
   register_variants(library, "float_power", "Scalar_input", "Scalar input, Tensor exponent",
                     &FloatPower::number_base, &FloatPower::number_base_out, nullptr);
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(
+  define_composite(
+      library,
       "contiguous(Tensor(a) input, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-      tags);
-  library.impl("contiguous", c10::DispatchKey::CompositeImplicitAutograd, &contiguous);
+      tags, &contiguous);
 }
 
 }  // namespace
+
+const std::vector<CompositeInfo>& composite_table() {
+  static const std::vector<CompositeInfo> table = {
+      {"clamp", "clamp(input, min=None, max=None)",
+       "input bounded by min and max, tensors or numbers, of which one may be missing.", "clamp",
+       true, true},
+      {"float_power", "float_power(input, exponent)",
+       "input to the power of exponent, in double or complex double.", "float_power", true, true},
+      {"contiguous", "contiguous(input, *, memory_format=torch.contiguous_format)",
+       "input itself where it is contiguous in memory_format, else a copy that is.",
+       "Tensor.contiguous", false, false},
+      {"polygamma", "polygamma(n, input)", "The n-th derivative of digamma at input.", "polygamma",
+       true, true},
+      {"prelu", "prelu(input, weight)",
+       "input where positive, weight * input elsewhere; weight is one number, or one for each "
+       "channel.",
+       "nn.functional.prelu", true, true},
+      {"frexp", "frexp(input)",
+       "mantissa and exponent, int32, of input = mantissa * 2^exponent with 0.5 <= |mantissa| < 1.",
+       "frexp", true, false},
+  };
+  return table;
+}
+
 }  // namespace iterlab

@@ -27,4 +27,8 @@ ReduceResults reduce_cuda(const OpInfo& op, const at::Tensor& input,
   return loaded.reduce(op, input, arguments, given);
 }
 
+std::vector<cuda::Launch> note_cuda_launches(bool on) {
+  return loaded.note_launches == nullptr ? std::vector<cuda::Launch>() : loaded.note_launches(on);
+}
+
 }  // namespace iterlab

@@ -1,7 +1,7 @@
-// The CUDA backend as the rest of the PyTorch door sees it: two calls that libiterlab_cuda
-// supplies.
+// The CUDA backend as the rest of the PyTorch door sees it: what libiterlab_cuda supplies.
 #pragma once
 
+#include "engine/cuda/launch_note.h"
 #include "src/call.h"
 #include "src/reduction_call.h"
 
@@ -15,6 +15,7 @@ struct CudaBackend {
   at::Tensor (*call)(const OpInfo& op, const Arguments& arguments, Output output) = nullptr;
   ReduceResults (*reduce)(const OpInfo& op, const at::Tensor& input,
                           const ReduceArguments& arguments, const GivenResults& given) = nullptr;
+  std::vector<cuda::Launch> (*note_launches)(bool on) = nullptr;
 };
 void set_cuda_backend(const CudaBackend& backend);
 
@@ -22,5 +23,8 @@ void set_cuda_backend(const CudaBackend& backend);
 at::Tensor call_cuda(const OpInfo& op, const Arguments& arguments, Output output);
 ReduceResults reduce_cuda(const OpInfo& op, const at::Tensor& input,
                           const ReduceArguments& arguments, const GivenResults& given);
+
+// Note [Noting launches]. Without a CUDA library, nothing is noted.
+std::vector<cuda::Launch> note_cuda_launches(bool on);
 
 }  // namespace iterlab

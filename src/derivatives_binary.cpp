@@ -163,6 +163,12 @@ const Derivative derivatives[] = {
                 zero},
      .saves_inputs = 0b01,
      .saves_result = true},
+    {.op = "nextafter",
+     .inputs = {[](const Tensor& grad, const Saved& saved) {
+                  return grad.masked_fill(saved.inputs[0] == saved.inputs[1], 0);
+                },
+                zero},
+     .saves_inputs = 0b11},
     {.op = "maximum",
      .inputs = {[](const Tensor& grad, const Saved& saved) {
                   return split_ties(grad, saved, saved.inputs[0] < saved.inputs[1]);

@@ -1,7 +1,9 @@
 // Derivatives of the unary operators. Formulas call differentiable operators, so they can be
 // differentiated again.
 #include "iterlab/ops/activation_backward.h"
+#include "iterlab/ops/binary.h"
 #include "iterlab/ops/elementary.h"
+#include "iterlab/ops/rounding.h"
 #include "iterlab/ops/special.h"
 #include "src/call_operator.h"
 #include "src/derivatives.h"
@@ -89,6 +91,11 @@ Tensor polygamma_gradient(const Tensor& grad, const Saved& saved) {
   return grad * call<ops::Polygamma>(saved.inputs[0], saved.parameters[0].integer + 1);
 }
 
+Tensor frexp_gradient(const Tensor& grad, const Saved& saved) {
+  const Tensor exponent = call<ops::FrexpExponent>(saved.inputs[0]);
+  return call<ops::Ldexp>(grad, exponent.neg());
+}
+
 // Near 0, where the quotient of the formula cancels, the slope is one half.
 Tensor half_near_zero(const Tensor& x, Tensor (*slope)(const Tensor& x)) {
   const double tiny = x.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
@@ -139,6 +146,7 @@ const Derivative derivatives[] = {
     constant_slope("ceil", zero),
     constant_slope("floor", zero),
     constant_slope("trunc", zero),
+    {.op = "_frexp_mantissa", .inputs = {frexp_gradient}, .saves_inputs = 1},
     constant_slope("round", zero),
     constant_slope("frac", unchanged),
 

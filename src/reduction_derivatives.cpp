@@ -144,7 +144,7 @@ Tensor deviation_grad(const Tensor& grad, const SavedReduction& saved) {
 Tensor logsumexp_grad(const Tensor& grad, const SavedReduction& saved) {
   const Tensor total = keep_dims(saved.results[0], saved);
   const Tensor finite = total.masked_fill(total == -INFINITY, 0);
-  return keep_dims(grad, saved) * (saved.input - finite).exp();
+  return keep_dims(grad, saved) * (saved.input - finite).exp().conj();
 }
 
 // As torch.linalg.vector_norm's; 0 at the kink of orders above 1.

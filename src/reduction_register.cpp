@@ -3,6 +3,7 @@
 #include "src/cuda_backend.h"
 #include "src/reduction_kernels.h"
 #include "src/reduction_schema.h"
+#include "src/reduction_spellings.h"
 #include "src/transforms.h"
 
 #include <torch/library.h>
@@ -96,6 +97,7 @@ TORCH_LIBRARY_FRAGMENT(iterlab, library) {
     } else {
       register_reduction<TypeList<at::Tensor&, at::Tensor&>>(library, op);
     }
+    register_spellings(library, op);
   }
 }
 

@@ -198,6 +198,37 @@ void refuse_resizing(const OpInfo& op, const BatchedCall& call) {
   }
 }
 
+// Sample by sample.
+void run_each_sample(const c10::OperatorHandle& handle, const BatchedCall& call, Stack* stack) {
+  const auto batched = std::find_if(call.tensors.begin(), call.tensors.end(),
+                                    [](const BatchedArgument& tensor) { return tensor.batched; });
+  const int64_t count = batched->value.size(0);
+  std::vector<std::vector<Tensor>> results(handle.schema().returns().size());
+  for (int64_t sample = 0; sample < count; ++sample) {
+    Stack inner = call.originals();
+    for (const BatchedArgument& tensor : call.tensors) {
+      inner[tensor.position] = tensor.batched ? tensor.value.select(0, sample) : tensor.value;
+    }
+    handle.callBoxed(inner);
+    for (size_t i = 0; i < results.size(); ++i) results[i].push_back(inner[i].toTensor());
+  }
+  size_t written = 0;
+  for (const BatchedArgument& tensor : call.tensors) {
+    if (!tensor.written) continue;
+    stack->push_back(call.originals()[tensor.position]);
+    ++written;
+  }
+  for (size_t i = written; i < results.size(); ++i)
+    stack->push_back(at::functorch::makeBatched(at::stack(results[i]), 0, call.level()));
+}
+
+// Whether an operand that must be one value is another one in every sample.
+bool has_batched_number(const OpInfo& op, const BatchedCall& call) {
+  return std::any_of(call.tensors.begin(), call.tensors.end(), [&](const BatchedArgument& tensor) {
+    return tensor.batched && (op.number_inputs >> tensor.position & 1u) != 0;
+  });
+}
+
 struct ElementwiseBatchRule : c10::OperatorKernel {
   const OpInfo& op;
   explicit ElementwiseBatchRule(const OpInfo& o) : op(o) {}
@@ -207,6 +238,7 @@ struct ElementwiseBatchRule : c10::OperatorKernel {
     BatchedCall call(handle, stack);
     if (call.any_batched()) {
       call.refuse_unbatched_writes();
+      if (has_batched_number(op, call)) return run_each_sample(handle, call, stack);
       call.batch_an_operand();
       align(op, call);
       refuse_resizing(op, call);
@@ -236,28 +268,6 @@ std::vector<int64_t> shifted_dims(const c10::IValue& dims, int64_t rank) {
   return result;
 }
 
-// A reduction that takes no dim: sample by sample.
-void run_each_sample(const c10::OperatorHandle& handle, const BatchedCall& call, Stack* stack) {
-  const int64_t count = call.tensors[0].value.size(0);
-  std::vector<std::vector<Tensor>> results(handle.schema().returns().size());
-  for (int64_t sample = 0; sample < count; ++sample) {
-    Stack inner = call.originals();
-    for (const BatchedArgument& tensor : call.tensors) {
-      inner[tensor.position] = tensor.batched ? tensor.value.select(0, sample) : tensor.value;
-    }
-    handle.callBoxed(inner);
-    for (size_t i = 0; i < results.size(); ++i) results[i].push_back(inner[i].toTensor());
-  }
-  size_t written = 0;
-  for (const BatchedArgument& tensor : call.tensors) {
-    if (!tensor.written) continue;
-    stack->push_back(call.originals()[tensor.position]);
-    ++written;
-  }
-  for (size_t i = written; i < results.size(); ++i)
-    stack->push_back(at::functorch::makeBatched(at::stack(results[i]), 0, call.level()));
-}
-
 // Reductions: over the same dims of the sample. One of no dims is over a dim of size 1, which goes.
 struct ReductionBatchRule : c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, Stack* stack) const {
@@ -269,7 +279,7 @@ struct ReductionBatchRule : c10::OperatorKernel {
     BatchedArgument& input = call.tensors[0];
     Stack inner = call.originals();
     const int dim = argument_index(handle, "dim"), keepdim = argument_index(handle, "keepdim");
-    if (dim < 0) return run_each_sample(handle, call, stack);
+    if (dim < 0) return run_each_sample(handle, call, stack);  // takes no dim
     c10::IValue& dims = inner[static_cast<size_t>(dim)];
     const int64_t rank = input.rank();
     const bool is_list =

@@ -133,6 +133,8 @@ def input_dtypes(entry: OpEntry) -> list[torch.dtype]:
     dtypes = [samples.dtype_of(name) for name in entry.dtypes]
     if entry.promotion.startswith("int_to_float") or entry.promotion == "float_to_bool":
         dtypes += [d for d in (torch.bool, *samples.INTEGERS) if d not in dtypes]
+    if entry.promotion == "bool_to_int":
+        dtypes.append(torch.bool)
     return dtypes
 
 
@@ -290,6 +292,10 @@ def result_dtype(
     rounds = entry.rounding is not None and parameters.get(entry.rounding) is not None
     if entry.promotion.startswith("int_to_float") and samples.is_integral(common) and not rounds:
         return torch.get_default_dtype()
+    if entry.promotion == "always_int":
+        return torch.int32
+    if entry.promotion == "bool_to_int" and common == torch.bool:
+        return torch.int64
     if entry.promotion in ("always_bool", "float_to_bool"):
         return torch.bool
     if entry.promotion.endswith("complex_to_real"):

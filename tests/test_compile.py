@@ -10,6 +10,7 @@ import pytest
 import sample_calls
 import torch
 from sample_calls import TABLE
+from torch.utils._pytree import tree_map
 
 import iterlab
 from iterlab import OpEntry
@@ -130,6 +131,42 @@ def test_fusion_is_opt_in() -> None:
     assert "iterlab" in generated_code(fn, x)
 
 
+FAMILIES = {
+    "one operand": [e for e in calls.ELEMENTWISE if len(e.inputs) == 1],
+    "two operands": [e for e in calls.ELEMENTWISE if len(e.inputs) == 2],
+    "more operands": [e for e in TABLE if e.kind == "elementwise" and len(e.inputs) > 2],
+    "reductions": calls.REDUCTIONS,
+}
+
+
+class Family(torch.nn.Module):
+    """A call of every operator of a family."""
+
+    def __init__(self, entries: list[OpEntry]) -> None:
+        super().__init__()
+        self.entries = entries
+
+    def forward(self, *values: torch.Tensor) -> list[torch.Tensor]:
+        left, results = list(values), []
+        for entry in self.entries:
+            mine, left = left[: len(entry.inputs)], left[len(entry.inputs) :]
+            results += calls.outputs_of(sample_calls.call(entry, mine))
+        return results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_aotinductor_package_of_a_family(family: str, tmp_path: Path) -> None:
+    entries = FAMILIES[family]
+    values = tuple(value for entry in entries for value in sample_calls.operands(entry))
+    model = Family(entries)
+    path = torch._inductor.aoti_compile_and_package(
+        torch.export.export(model, values), package_path=str(tmp_path / "family.pt2")
+    )
+    got = torch._inductor.aoti_load_package(path)(*values)
+    torch.testing.assert_close(got, model(*values), equal_nan=True)
+
+
 @pytest.mark.slow
 def test_aotinductor_package(tmp_path: Path) -> None:
     path = torch._inductor.aoti_compile_and_package(
@@ -139,30 +176,58 @@ def test_aotinductor_package(tmp_path: Path) -> None:
     torch.testing.assert_close(torch._inductor.aoti_load_package(path)(x, y), Chain()(x, y))
 
 
-def test_dispatch_subclass() -> None:
-    class Wrapped(torch.Tensor):
-        seen: list[str] = []  # noqa: RUF012
+class Wrapped(torch.Tensor):
+    """A tensor of a library that sees the calls below autograd."""
 
-        @staticmethod
-        def __new__(cls, inner: torch.Tensor) -> Wrapped:
-            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+    seen: list[str] = []  # noqa: RUF012
 
-        def __init__(self, inner: torch.Tensor) -> None:
-            self.inner = inner
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Wrapped:
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
 
+    def __init__(self, inner: torch.Tensor) -> None:
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.seen.append(str(func))
+        plain = [a.inner if isinstance(a, cls) else a for a in args]
+        return tree_map(cls, func(*plain, **(kwargs or {})))
+
+
+@pytest.mark.parametrize("entry", TABLE, ids=calls.name_of)
+def test_dispatch_subclass(entry: OpEntry) -> None:
+    values = sample_calls.operands(entry)
+    Wrapped.seen.clear()
+    got = sample_calls.call(entry, [Wrapped(values[0]), *values[1:]])
+    want = sample_calls.call(entry, values)
+    for mine, theirs in zip(calls.outputs_of(got), calls.outputs_of(want), strict=True):
+        assert isinstance(mine, Wrapped)
+        torch.testing.assert_close(mine.inner, theirs, equal_nan=True)
+    assert len(Wrapped.seen) == 1 and Wrapped.seen[0].startswith(f"iterlab.{entry.name}.")
+
+
+@pytest.mark.parametrize("entry", TABLE, ids=calls.name_of)
+def test_function_subclass(entry: OpEntry) -> None:
+    """A subclass that only comes along stays what it is; the package's function is what it sees."""
+    seen = []
+
+    class Named(torch.Tensor):
         @classmethod
-        def __torch_dispatch__(
+        def __torch_function__(
             cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            cls.seen.append(str(func))
-            plain = [a.inner if isinstance(a, cls) else a for a in args]
-            return cls(func(*plain, **(kwargs or {})))
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
 
-    x = torch.randn(3)
-    got = iterlab.add(Wrapped(x), x)
-    assert isinstance(got, Wrapped)
-    torch.testing.assert_close(got.inner, x + x)
-    assert Wrapped.seen == ["iterlab.add.default"]
+    values = sample_calls.operands(entry)
+    function = getattr(iterlab, entry.name)
+    first = values[0].as_subclass(Named)
+    seen.clear()
+    parameters = sample_calls.required(entry)
+    got = calls.invoke(function, entry, [first, *values[1:]], parameters)
+    assert seen[0] is function
+    assert all(isinstance(one, Named) for one in calls.outputs_of(got))
 
 
 @pytest.mark.parametrize("entry", calls.ELEMENTWISE, ids=calls.name_of)

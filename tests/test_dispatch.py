@@ -12,13 +12,22 @@ from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import iterlab
-from iterlab.dispatch import Dispatch, dispatch, keys_of, signature
+from iterlab.dispatch import Dispatch, dispatch, kernel_table, keys_of, signature
+from iterlab.measured import quiet_profile
 
 # Said once in a process, when the first kernel is replaced by one that records.
 pytestmark = pytest.mark.filterwarnings("ignore:Warning only once for all operators")
 
 # Keys whose kernels a test may replace by one that records, and then calls the first.
-RECORDED = ("AutocastCPU", "FuncTorchBatched", "AutogradCPU", "ADInplaceOrView", "CPU", "Meta")
+RECORDED = (
+    "AutocastCPU",
+    "FuncTorchBatched",
+    "Functionalize",
+    "AutogradCPU",
+    "ADInplaceOrView",
+    "CPU",
+    "Meta",
+)
 
 CONTEXTS: dict[str, Callable[[], Any]] = {
     "grad": nullcontext,
@@ -30,10 +39,13 @@ CONTEXTS: dict[str, Callable[[], Any]] = {
 
 @contextmanager
 def recording(name: str, keys: tuple[str, ...] = RECORDED) -> Iterator[list[str]]:
-    """Collect the keys of `name` ("iterlab::add") whose kernels run inside the block, in order."""
+    """Collect the keys of `name` ("iterlab::add") whose kernels run inside the block, in order.
+
+    The dispatcher has its own kernels again after the block, whatever happened in it or before it.
+    """
     seen: list[str] = []
     namespace, _, rest = name.partition("::")
-    table = torch._C._dispatch_dump_table(name)
+    table = kernel_table(name)
     library = torch.library.Library(namespace, "IMPL")
 
     def instrument(key: str) -> None:
@@ -43,13 +55,13 @@ def recording(name: str, keys: tuple[str, ...] = RECORDED) -> Iterator[list[str]
             seen.append(key)
             return kernel.call_boxed(keyset, *args, **kwargs)
 
-        library.impl(rest, record, key, with_keyset=True)
+        # torch 2.11 must be asked to replace a kernel that it has in Python, as those of Meta.
+        library.impl(rest, record, key, with_keyset=True, allow_override=True)
 
-    for key in keys:
-        line = next((line for line in table.splitlines() if line.startswith(f"{key}: ")), "")
-        if line and "fallthrough" not in line:
-            instrument(key)
     try:
+        for key in keys:
+            if key in table and not table[key].startswith("fallthrough"):
+                instrument(key)
         yield seen
     finally:
         library._destroy()
@@ -66,6 +78,30 @@ OVERLOADS = {
     "aten::mul.Tensor": torch.ops.aten.mul.Tensor,
     "aten::mm": torch.ops.aten.mm.default,
 }
+
+
+@pytest.mark.parametrize("name", OVERLOADS)
+def test_recording_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kernel_table(name)
+    with recording(name):
+        assert kernel_table(name) != before
+    assert kernel_table(name) == before
+    with pytest.raises(KeyError), recording(name):
+        raise KeyError
+    assert kernel_table(name) == before
+
+    get_kernel, seen = torch.library.get_kernel, []
+
+    def second_fails(name: str, key: str) -> Any:
+        seen.append(key)
+        if len(seen) == 2:
+            raise RuntimeError("no such kernel")
+        return get_kernel(name, key)
+
+    monkeypatch.setattr(torch.library, "get_kernel", second_fails)
+    with pytest.raises(RuntimeError, match="no such kernel"), recording(name):
+        pass
+    assert kernel_table(name) == before
 
 
 def arguments(name: str, requires_grad: bool) -> list[torch.Tensor]:
@@ -123,6 +159,87 @@ def test_layers_under_torch_func(transform: Callable[..., Any]) -> None:
         transform(function)(torch.randn(2, 3, 4))
     assert calls[0] == ran(explained[0])
     assert "FuncTorchBatched" in calls[0] and calls[0][-1] == "CPU"
+
+
+@pytest.mark.parametrize("name", ["iterlab::add", "iterlab::add_", "aten::mul.Tensor"])
+def test_layers_under_functionalize(name: str) -> None:
+    explained: list[Dispatch] = []
+    calls: list[list[str]] = []
+    with recording(name) as seen:
+
+        def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            explained.append(dispatch(OVERLOADS[name], [x, y], {}))
+            del seen[:]
+            result: torch.Tensor = OVERLOADS[name](x, y)
+            calls.append(list(seen))
+            return result
+
+        torch.func.functionalize(function)(torch.randn(4, 4), torch.randn(4, 4))
+    assert calls[0] == ran(explained[0])
+    assert calls[0][0] == "Functionalize"
+    # A write ends there: the operator without writes is called in its place.
+    writes = name.endswith("_")
+    assert (calls[0] == ["Functionalize"]) == writes
+    assert (explained[0].layers[-1].state == "not reached") == writes
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_out_variants_and_dispatch(requires_grad: bool) -> None:
+    x, out = torch.randn(4), torch.empty(4)
+    x.requires_grad_(requires_grad)
+    overload = torch.ops.iterlab.add.out
+    with torch.no_grad():
+        explained = dispatch(overload, [x, x], {"out": out})
+        with recording("iterlab::add.out") as seen:
+            overload(x, x, out=out)
+    assert seen == ran(explained) == ["AutogradCPU", "ADInplaceOrView", "CPU"]
+    assert [name for name, _ in explained.operands] == ["input", "other", "out"]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("name", ["iterlab::add", "iterlab::exp", "iterlab::add_"])
+def test_layers_of_fake_tensors(name: str, requires_grad: bool) -> None:
+    with FakeTensorMode(), torch.no_grad() if name.endswith("_") else nullcontext():
+        x = torch.empty(3, requires_grad=requires_grad)
+        args = [x] if name == "iterlab::exp" else [x, torch.empty(3)]
+        explained = dispatch(OVERLOADS[name], args, {})
+        with recording(name) as seen:
+            OVERLOADS[name](*args)
+    assert seen == ran(explained)
+    assert seen[0] == "AutogradCPU" and seen[-1] == "Meta" and "CPU" not in seen
+
+
+class Wrapper(torch.Tensor):
+    """A tensor around another; its `__torch_dispatch__` calls the operator on that."""
+
+    asked: list[str]
+
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Any:
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner, made.asked = inner, []
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for one in args:
+            if isinstance(one, cls):
+                one.asked.append(str(func))
+        return func(*(one.inner if isinstance(one, cls) else one for one in args), **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["iterlab::add", "aten::mul.Tensor", "aten::mm"])
+def test_layers_of_a_tensor_subclass(name: str) -> None:
+    x, y = Wrapper(torch.randn(4, 4)), torch.randn(4, 4)
+    explained = dispatch(OVERLOADS[name], [x, y], {})
+    with recording(name) as seen:
+        OVERLOADS[name](x, y)
+    assert x.asked == [str(OVERLOADS[name])]
+    assert seen == ran(explained) == ["AutogradCPU", "CPU"]
+    layers = [layer.key for layer in explained.layers if layer.state == "runs"]
+    assert layers.index("AutogradCPU") < layers.index("Python") < layers.index("CPU")
+    python = next(layer for layer in explained.layers if layer.key == "Python")
+    assert "Wrapper" in python.what
 
 
 def test_fake_tensors_end_in_the_meta_kernel() -> None:
@@ -194,6 +311,6 @@ def test_signature() -> None:
 
 
 def test_explaining_runs_nothing() -> None:
-    with torch.profiler.profile() as profiler:
+    with quiet_profile() as profiler:
         iterlab.explain("add", torch.randn(3), torch.randn(3)).dispatch  # noqa: B018
     assert not [event for event in profiler.events() if event.name.startswith("iterlab::add")]

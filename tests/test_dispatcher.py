@@ -23,6 +23,10 @@ OVERLOADS = [
     (entry, name, overload) for entry in ALL for name, overload in calls.overloads(entry).items()
 ]
 HAS_OUT_TAG = hasattr(torch.Tag, "out")
+# Overloads of reductions that torch has too: with an index, and by other names of arguments.
+SPELLINGS = dict.fromkeys(("max", "min"), ("dim",))
+SPELLINGS |= dict.fromkeys(("var", "std", "var_mean", "std_mean"), ("dim", "unbiased"))
+SPELLINGS["norm"] = ("ord", "name")
 
 
 EVERY_OVERLOAD = [pytest.param(entry, overload, id=name) for entry, name, overload in OVERLOADS]
@@ -34,8 +38,8 @@ def test_overloads_follow_from_the_table(entry: OpEntry) -> None:
     wanted = {f"{entry.name}.default", f"{entry.name}.out"}
     if "inplace" in entry.variants:
         wanted.add(f"{entry.name}_.default")
-    if entry.name in ("max", "min"):
-        wanted |= {f"{entry.name}.dim", f"{entry.name}.dim_out"}
+    for name in SPELLINGS.get(entry.name, ()):
+        wanted |= {f"{entry.name}.{name}", f"{entry.name}.{name}_out"}
     places = [i for i in range(len(entry.inputs)) if entry.promoted_inputs >> i & 1]
     if entry.kind == "elementwise" and len(places) > 1:
         for count in range(1, len(places) + 1):
@@ -115,7 +119,9 @@ def sample_of(
     kwargs |= calls.parameter_sets(entry)[0]
     if entry.kind == "reduction":
         takes = {argument.name for argument in overload._schema.arguments}
-        kwargs = {k: v for k, v in {"dim": [1], "keepdim": True}.items() if k in takes}
+        values = {"dim": [1], "keepdim": True, "unbiased": False, "ord": 3}
+        values |= {"p": "fro"} if overload._overloadname.startswith("name") else {}
+        kwargs = {k: v for k, v in values.items() if k in takes}
     if overload._overloadname.endswith("out"):
         functional = overload._overloadname.removesuffix("out").removesuffix("_") or "default"
         plain = [a.detach() if isinstance(a, torch.Tensor) else a for a in args]

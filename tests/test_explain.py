@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from collections.abc import Iterator
@@ -12,20 +13,29 @@ import torch
 from torch._subclasses import FakeTensorMode
 
 import iterlab
-from iterlab.measured import kernels_of
+from iterlab import aten_reduce, callee
+from iterlab.aten_loop import predict
+from iterlab.measured import kernels_of, quiet_profile
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
 
 
-def drawn(shape: tuple[int, ...], chance: random.Random) -> torch.Tensor:
-    """A tensor of a random dtype and layout that broadcasts to `shape`."""
-    sizes = [1 if chance.random() < 0.15 else size for size in shape]
+def drawn(
+    shape: tuple[int, ...],
+    chance: random.Random,
+    spread: float = 0.15,
+    dtypes: tuple[torch.dtype, ...] = DTYPES,
+) -> torch.Tensor:
+    """A tensor of a random dtype and layout that broadcasts to `shape`: along `spread` of its dims
+    it does.
+    """
+    sizes = [1 if chance.random() < spread else size for size in shape]
     order = chance.sample(range(len(sizes)), len(sizes))
     step = chance.choice((1, 1, 1, 2))
     stored = [sizes[dim] for dim in order]
     if stored:
         stored[-1] *= step
-    dense = torch.ones(stored, dtype=chance.choice(DTYPES))
+    dense = torch.ones(stored, dtype=chance.choice(dtypes))
     view = dense[..., ::step] if stored else dense
     return view.permute([order.index(dim) for dim in range(len(sizes))])
 
@@ -37,27 +47,69 @@ def reported(call: Any) -> str:
     return names[0].partition("[")[2].removesuffix("]").rpartition(" ")[0]
 
 
-def random_calls() -> Iterator[tuple[str, list[torch.Tensor]]]:
+Call = tuple[str, list[torch.Tensor], "torch.Tensor | None"]
+
+
+def random_calls() -> Iterator[Call]:
+    """Operators on operands of random layouts and dtypes; a third each into a new tensor, into a
+    given one of another layout, and in place.
+    """
     chance = random.Random(6)
-    for _ in range(120):
+    for i in range(180):
         shape = tuple(chance.choice((1, 2, 3, 5, 17, 64)) for _ in range(chance.randint(1, 4)))
+        form = ("new", "out", "inplace")[i % 3]
         op = chance.choice(("add", "mul", "exp", "maximum", "where"))
+        if form == "inplace" and op == "where":
+            op = "add"
         count = {"exp": 1, "where": 3}.get(op, 2)
         operands = [drawn(shape, chance) for _ in range(count)]
         if op == "where":
             operands[0] = operands[0] > 0
-        yield op, operands
+        out = None
+        if form != "new":
+            target = drawn(shape, chance, spread=0, dtypes=(torch.float64,))
+            out = target if form == "out" else None
+            if form == "inplace":
+                op, operands[0] = f"{op}_", target
+        yield op, operands, out
 
 
 def test_the_path_explained_is_the_path_that_ran() -> None:
     seen = set()
-    for op, operands in random_calls():
-        explained = iterlab.explain(op, *operands)
+    for op, operands, out in random_calls():
+        given = {} if out is None else {"out": out}
+        explained = iterlab.explain(op, *operands, **given)
         assert isinstance(explained.plan, iterlab.Plan)
-        ran = reported(lambda op=op, operands=operands: getattr(torch.ops.iterlab, op)(*operands))
-        assert ran == explained.plan.path, (op, operands)
-        seen.add(ran)
-    assert {"vectorized", "strided"} <= seen
+        call = functools.partial(getattr(torch.ops.iterlab, op), *operands, **given)
+        assert reported(call) == explained.plan.path, (op, operands, out)
+        seen.add((explained.plan.path, "_" if op.endswith("_") else "" if out is None else "out"))
+    paths = {path for path, _ in seen}
+    assert {"vectorized", "strided", "tiled"} <= paths
+    assert {"_", "", "out"} == {form for path, form in seen if path == "strided"}
+
+
+def random_reductions() -> Iterator[tuple[str, torch.Tensor, list[int]]]:
+    chance = random.Random(8)
+    for _ in range(90):
+        shape = tuple(chance.choice((1, 2, 3, 8, 33, 100)) for _ in range(chance.randint(1, 4)))
+        x = drawn(shape, chance)
+        dims = chance.sample(range(x.dim()), chance.randint(1, x.dim()))
+        yield chance.choice(("sum", "amax", "any", "argmax")), x, dims
+
+
+def test_the_form_explained_is_the_form_that_ran_over_random_layouts() -> None:
+    seen = set()
+    for op, x, dims in random_reductions():
+        dim: Any = dims[0] if op == "argmax" else dims
+        explained = iterlab.explain(op, x, dim=dim)
+        assert isinstance(explained.plan, iterlab.ReductionPlan)
+        overload = getattr(torch.ops.iterlab, op)
+        assert reported(lambda: overload(x, dim)) == explained.plan.form, (op, x, dims)  # noqa: B023
+        out = torch.empty(explained.plan.output_shape, dtype=overload(x, dim).dtype)
+        assert reported(lambda: overload(x, dim, out=out)) == explained.plan.form  # noqa: B023
+        assert iterlab.explain(op, x, dim=dim, out=out).plan == explained.plan
+        seen.add(explained.plan.form)
+    assert seen == {"inner", "outer", "short inner"}
 
 
 @pytest.mark.parametrize("dim", [0, 1, (0, 1), 2])
@@ -83,7 +135,7 @@ def test_forced_path_is_explained() -> None:
 
 def casts_in(call: Any) -> int:
     """How many operands ATen casts through a copy inside a call."""
-    with torch.profiler.profile() as profiler:
+    with quiet_profile() as profiler:
         call()
     return sum(event.name == "aten::_to_copy" for event in profiler.events())
 
@@ -122,6 +174,88 @@ def test_predicted_loops_of_aten() -> None:
         "both transposed": "vectorized",
         "every second": "strided, one element at a time",
     }
+
+
+def test_predicted_loops_of_aten_on_cuda() -> None:
+    """By ATen's rules; what ran is compared where there is a GPU."""
+    x = torch.ones(64, 64, device="meta")
+    entry = callee.twin_of("aten::add")
+    assert entry is not None
+
+    def loop(*operands: Any) -> str:
+        facts = iterlab.plan("add", *operands)
+        assert isinstance(facts, iterlab.Plan)
+        predicted = predict(entry, operands, None, {}, facts, "cuda")
+        assert predicted is not None and predicted.copies == ()
+        return f"{predicted.loop}: {predicted.why}"
+
+    assert loop(x, x) == "vectorized: every operand is contiguous and has the common dtype"
+    assert loop(x, 2.0).startswith("vectorized")
+    assert loop(x, x.bfloat16()).startswith("unrolled with casts")
+    assert loop(x, x.t()) == "strided, an offset for each element: `other` is not contiguous"
+    assert loop(x, x[0]).startswith("strided, an offset for each element")
+    assert "with a cast for each" in loop(x, x.t().bfloat16())
+
+
+REDUCTIONS = ("sum", "nansum", "mean", "prod", "amax", "amin", "any", "all", "argmax", "var", "std")
+
+
+def copies_in(call: Any, numel: int) -> int:
+    """How many tensors of that many elements ATen casts through a copy inside a call."""
+    with quiet_profile(record_shapes=True) as profiler:
+        call()
+    copies = [event for event in profiler.events() if event.name == "aten::_to_copy"]
+    return sum(torch.Size(event.input_shapes[0]).numel() == numel for event in copies)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.int8, torch.bool, torch.int64, torch.float64]
+)
+def test_predicted_casts_of_reductions_are_those_that_aten_makes(
+    op: str, dtype: torch.dtype
+) -> None:
+    x = (torch.randn(8, 40, 24) * 3).to(dtype)
+    for dims in ([0], [2], [0, 2], [0, 1, 2]):
+        dim = dims[0] if op in ("argmax", "prod") else dims
+        call = functools.partial(getattr(torch, op), x, dim=dim)
+        try:
+            call()
+        except RuntimeError:  # the operator does not take the dtype
+            return
+        predicted = iterlab.explain(f"aten::{op}", x, dim=dim).aten
+        assert predicted is not None
+        # A variance of all elements reads them as float64, which is its loop's own business.
+        if predicted.loop != aten_reduce.OWN:
+            assert copies_in(call, x.numel()) == len(predicted.copies), dims
+
+
+def test_predicted_loops_of_atens_reductions() -> None:
+    x = torch.ones(64, 512)
+    inner, outer = aten_reduce.INNER, aten_reduce.OUTER
+    loops = {
+        ("sum", x, 1): inner,
+        ("sum", x, 0): outer,
+        ("sum", x.t(), 0): inner,
+        ("sum", x[:, ::2], 1): aten_reduce.SCALAR,
+        ("sum", x[:, :4], 1): aten_reduce.SCALAR,  # less than a vector
+        ("sum", x.to(torch.int8), 1): inner,
+        ("amax", x, 1): inner,
+        ("amax", x, 0): outer,
+        ("amax", x[:, ::2], 0): aten_reduce.SCALAR,
+        ("amin", x.long(), 1): aten_reduce.ALONE,
+        ("argmax", x, 0): aten_reduce.ALONE,
+        ("var", x, 1): aten_reduce.ALONE,
+        ("var", x, None): aten_reduce.OWN,
+    }
+    for (op, tensor, dim), loop in loops.items():
+        explained = iterlab.explain(op, tensor, dim=dim)
+        assert explained.aten is not None and explained.aten.loop == loop, (op, dim)
+    # Two reduced dims around a kept one that is fastest: the kernel sees the reduced ones alone.
+    apart = torch.ones(4, 8, 16, 32)
+    aten = iterlab.explain("sum", apart, dim=(0, 2)).aten
+    assert aten is not None and aten.loop == aten_reduce.SCALAR
+    assert iterlab.explain("logsumexp", x, dim=1).aten is None  # it unfolds into others
 
 
 def test_advice_gives_the_path_that_it_promises() -> None:
@@ -198,7 +332,7 @@ def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:
         return torch.ops.iterlab.mul(x, y)
 
     x, y = torch.randn(8, 64), torch.randn(64, 8)
-    with torch.profiler.profile() as profiler:
+    with quiet_profile() as profiler:
         torch.func.vmap(inner, in_dims=(0, 1))(x, y)
     plan = found[0].plan
     assert isinstance(plan, iterlab.Plan) and plan.shape == (8, 64)

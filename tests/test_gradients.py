@@ -36,7 +36,7 @@ def parameters_of(entry: OpEntry, dtype: torch.dtype = torch.float64) -> list[di
     return calls.parameter_sets(entry)
 
 
-# nextafter: torch 2.13 differentiates it, others and iterlab do not.
+# nextafter: torch differentiates it since 2.13.
 COMPARABLE = [
     entry
     for entry in ELEMENTWISE

@@ -269,9 +269,41 @@ def test_paths_of_other_threads_are_their_own() -> None:
 def test_staging_follows_dtype_and_stride() -> None:
     x, y = torch.empty(40, 70, device="meta"), torch.empty(40, 70, device="meta").bfloat16()
     assert [o.staged for o in iterlab.plan("add", x, x).operands] == [False, False, False]
-    assert [o.staged for o in iterlab.plan("add", x, y).operands] == [False, False, True]
-    assert [o.staged for o in iterlab.plan("add", y, y).operands] == [True, True, True]
+    assert [o.staged for o in iterlab.plan("add", x, x.double()).operands] == [False, True, False]
     assert [o.staged for o in iterlab.plan("add", x, x[:, :1]).operands] == [False, False, True]
+
+
+def lane_dtypes(op: str, *args: object) -> list[str]:
+    return [o.lane_dtype for o in iterlab.plan(op, *args).operands]
+
+
+def test_kernels_in_float_convert_lanes_themselves() -> None:
+    x, y = torch.empty(40, 70, device="meta"), torch.empty(40, 70, device="meta").bfloat16()
+    assert lane_dtypes("add", x, y) == ["float32", "float32", "bfloat16"]
+    assert lane_dtypes("add", y, y.half()) == ["float32", "bfloat16", "float16"]
+    assert lane_dtypes("lt", y, y) == ["bool", "bfloat16", "bfloat16"]
+    assert lane_dtypes("add", x, y.long()) == ["float32"] * 3
+    assert lane_dtypes("add", x.double(), y) == ["float64"] * 3
+    # A broadcast value is converted once, and formulas worth many adds do not convert.
+    assert lane_dtypes("add", x, y[:, :1]) == ["float32"] * 3
+    assert lane_dtypes("erf", y) == ["float32"] * 2
+    for operand in iterlab.plan("add", y, y).operands:
+        assert (operand.lane_dtype, operand.staged) == ("bfloat16", False)
+    with iterlab.force_path("generic"):
+        assert lane_dtypes("add", y, y) == ["float32"] * 3
+
+
+def test_large_results_are_written_past_the_caches() -> None:
+    def streamed(op: str, *args: torch.Tensor, **kwargs: torch.Tensor) -> bool:
+        return iterlab.plan(op, *args, **kwargs).operands[0].streamed
+
+    x = torch.empty(4096, 2048, device="meta")
+    assert streamed("add", x, x)
+    assert streamed("add", x, x.bfloat16())
+    assert not streamed("add", x[1:], x[1:])
+    assert not streamed("lt", x.repeat(4, 1), x.repeat(4, 1))
+    assert not streamed("add", x.long(), x.long())
+    assert streamed("add", x.long(), torch.empty(2048, 4096, device="meta").long().t())
 
 
 def test_bytes_count_each_element_once() -> None:

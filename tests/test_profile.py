@@ -15,110 +15,90 @@ import iterlab
 from iterlab import classify
 from iterlab.cli import main
 from iterlab.profile import Profile
+from iterlab.record import record
+from iterlab.script import profile_script
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
-CNN = """
-import torch
-from torch import nn
-
-class Block(nn.Module):
-    def __init__(self, channels):
-        super().__init__()
-        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
-        self.norm = nn.LayerNorm(channels)
-
-    def forward(self, x, mask):
-        y = self.norm(self.conv(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
-        y = y * mask
-        flat = y.flatten(1)
-        return x + y, flat
-
-torch.manual_seed(0)
-block = Block(16).to(memory_format=torch.channels_last).eval()
-x = torch.randn(4, 16, 64, 64).to(memory_format=torch.channels_last)
-mask = torch.rand(4, 16, 64, 64) > 0.1
-with torch.no_grad():
-    for _ in range(3):
-        block(x, mask)
-"""
-
-TRANSFORMER = """
-import torch
-from torch import nn
-
-class Attention(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads, self.qkv, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x, mask):
-        batch, length, width = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        scores = q @ k.transpose(-2, -1)
-        scores = scores + mask
-        weights = scores.softmax(-1).to(x.dtype)
-        mixed = (weights @ v).transpose(1, 2).reshape(batch, length, width)
-        return self.out(mixed)
-
-torch.manual_seed(0)
-model = Attention(128, 4).bfloat16()
-x = torch.randn(4, 128, 128, dtype=torch.bfloat16)
-mask = torch.triu(torch.full((128, 128), float("-inf")), 1)
-for _ in range(3):
-    model(x, mask).float().pow(2).mean().backward()
-"""
+SCRIPTS = Path(__file__).parent / "scripts"
 
 
-def line_of(source: str, text: str) -> str:
-    number = next(i for i, line in enumerate(source.splitlines(), 1) if text in line)
-    return f"script.py:{number}"
+def profiled(name: str) -> tuple[Profile, str]:
+    """Profile a script of tests/scripts: its profile and its source."""
+    script = SCRIPTS / name
+    result, code = profile_script(str(script))
+    assert code == 0
+    return result, script.read_text()
 
 
-@pytest.fixture
-def profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    from iterlab.script import profile_script
+class Found:
+    """The findings of a script by kind and by the text of the line."""
 
-    def run(source: str) -> Profile:
-        script = tmp_path / "script.py"
-        script.write_text(source)
-        result, code = profile_script(str(script))
-        assert code == 0
-        return result
+    def __init__(self, name: str) -> None:
+        self.profile, source = profiled(name)
+        self.name, self.lines = name, source.splitlines()
 
-    return run
-
-
-def found(profile: Profile, kind: str, line: str) -> list[str]:
-    lines = [one for one in profile.findings if one.kind == kind]
-    return [one.what for one in lines if one.line.endswith(line)]
-
-
-def test_a_cnn_in_nhwc(profiled) -> None:  # type: ignore[no-untyped-def]
-    profile = profiled(CNN)
-    masked = line_of(CNN, "y = y * mask")
-    assert any(
-        "bool → float32" in what and "aten::mul" in what
-        for what in found(profile, "hidden copy", masked)
-    )
-    assert any(
-        "aten::mul" in what and "strided" in what for what in found(profile, "slow path", masked)
-    )
-    flat = found(profile, "hidden copy", line_of(CNN, "y.flatten(1)"))
-    assert any("layout copy" in what for what in flat)
-    assert profile.kinds[classify.VENDOR] > 0
+    def of(self, kind: str, text: str) -> str:
+        """What is found at the line that has this text, in one string; "" where nothing is."""
+        numbers = [i for i, line in enumerate(self.lines, 1) if text in line]
+        assert len(numbers) == 1, f"{text} is in lines {numbers}"
+        line = f"{self.name}:{numbers[0]}"
+        return "\n".join(
+            f"{one.what}; {one.advice}"
+            for one in self.profile.findings
+            if one.kind == kind and one.line.endswith(line)
+        )
 
 
-def test_a_transformer_in_bf16(profiled) -> None:  # type: ignore[no-untyped-def]
-    profile = profiled(TRANSFORMER)
-    added = found(profile, "hidden copy", line_of(TRANSFORMER, "scores + mask"))
-    assert any("bfloat16 → float32" in what and "aten::add" in what for what in added)
-    mixed = found(profile, "hidden copy", line_of(TRANSFORMER, "transpose(1, 2).reshape"))
-    assert any("layout copy" in what and "aten::reshape" in what for what in mixed)
-    asked = found(profile, "copy", line_of(TRANSFORMER, ".to(x.dtype)"))
-    assert any("float32 → bfloat16" in what and "`to`" in what for what in asked)
-    rows = [row for row in profile.rows if row.name.endswith(line_of(TRANSFORMER, "backward()"))]
-    assert rows and any(row.kind == "backward" for row in rows[0].rows)
+def test_a_cnn_in_nhwc() -> None:
+    found = Found("nhwc_classifier.py")
+    assert "contiguous → channels_last" in found.of("hidden copy", "self.norm(self.conv(x))")
+    assert "channels_last → contiguous" in found.of("copy", "x = x.contiguous()")
+    slow = found.of("slow path", "x + self.position")
+    assert "`aten::add` runs strided" in slow and "`other` is not contiguous" in slow
+    assert "joins 4 tensors" in found.of("copy", "batch = torch.stack")
+    assert "cast uint8 → float32" in found.of("copy", "frame.float()")
+    # What has one layout is no fault: a norm over channels, a scale for each.
+    for fine in ("self.norm(y.permute", "x + self.scale * y", "(image - MEAN) / STD"):
+        for kind in ("slow path", "hidden copy", "repeated copy", "copy"):
+            assert found.of(kind, fine) == ""
+    kinds = found.profile.kinds
+    assert kinds[classify.VENDOR] > 0 and kinds[classify.STRIDED] > 0
+
+
+def test_a_transformer_in_bf16() -> None:
+    found = Found("small_gpt.py")
+    rotary = found.of("hidden copy", "q = q * cos")
+    assert "cast bfloat16 → float32" in rotary and "hides in `aten::mul`" in rotary
+    assert "hides in `MulBackward0`, the backward of this line" in rotary
+    assert "hides in `aten::softmax`" in found.of("hidden copy", "F.softmax(scores")
+    assert "float32 → bfloat16" in found.of("copy", "F.softmax(scores")
+    masked = found.of("hidden copy", "masked_fill(causal")
+    assert "hides in `aten::masked_fill`" in masked and "masked_fill_" in masked
+    assert "layout copy" in found.of("hidden copy", "mixed.transpose(1, 2).reshape")
+    again = found.of("repeated copy", "head.to(torch.bfloat16)")
+    assert "cast float32 → bfloat16 of [200, 96]" in again and "before the loop" in again
+    assert found.of("repeated copy", "wide = x.float()") == ""  # another tensor each time
+    rows = [row for row in found.profile.rows if "small_gpt.py" in row.name]
+    backward = next(row for row in rows if any(one.kind == "backward" for one in row.rows))
+    assert found.lines[int(backward.name.rpartition(":")[2]) - 1].strip() == "loss.backward()"
+
+
+def test_a_cast_of_a_tensor_that_changes_is_no_repetition() -> None:
+    weight, x = torch.randn(64, 64), torch.randn(8, 64)
+
+    def steps(update: bool) -> set[str]:
+        def work() -> None:
+            for _ in range(3):
+                x.bfloat16() @ weight.bfloat16()
+                if update:
+                    weight.mul_(0.9)
+                    x.add_(1)
+
+        return {one.kind for one in iterlab.profile(work).findings}
+
+    assert "repeated copy" in steps(update=False)
+    assert "repeated copy" not in steps(update=True)
 
 
 def test_the_tree_goes_from_lines_to_kernels() -> None:
@@ -192,8 +172,6 @@ def test_graph_breaks_are_found() -> None:
         y = x + 1
         torch._dynamo.graph_break()
         return y * 2
-
-    from iterlab.trace import record
 
     compiled = torch.compile(broken, backend="eager")
     profile = Profile(record(lambda: compiled(torch.randn(4))))

@@ -53,6 +53,8 @@ PARAMETERS: dict[str, list[Parameters]] = {
 TWINS: dict[str, Callable[..., torch.Tensor]] = {
     "_prelu_kernel": torch.ops.aten._prelu_kernel,
     "_polygamma": lambda x, n: torch.polygamma(n, x),
+    "_frexp_mantissa": lambda x: torch.frexp(x).mantissa,
+    "_frexp_exponent": lambda x: torch.frexp(x).exponent,
     "elu_backward": lambda grad, x: torch.ops.aten.elu_backward(grad, 1, 1, 1, False, x),
     "logsigmoid_backward": lambda grad, x: torch.ops.aten.log_sigmoid_backward(
         grad, x, torch.ops.aten.log_sigmoid_forward(x)[1]
@@ -254,15 +256,63 @@ def test_prelu(shape: tuple[int, ...], one: bool) -> None:
     weight = torch.randn(channels, dtype=torch.float64, requires_grad=True)
     calls.assert_bitwise(prelu(x, weight), torch.prelu(x, weight))
     assert gradcheck(prelu, (x, weight), check_forward_ad=True)
+    out = torch.empty_like(x)
+    with torch.no_grad():
+        assert iterlab.prelu(x, weight, out=out) is out
+        calls.assert_bitwise(out, prelu(x, weight))
+    written = x.detach().clone()
+    assert iterlab.prelu_(written, weight.detach()) is written
+    calls.assert_bitwise(written, out)
     with pytest.raises(RuntimeError, match="as many weights as input has channels"):
         prelu(x, torch.ones(7, dtype=torch.float64))
 
 
 def test_polygamma_takes_its_order_first() -> None:
     x = torch.rand(9) + 0.5
-    calls.assert_close(torch.ops.iterlab.polygamma(2, x), torch.polygamma(2, x), 16)
+    want = torch.polygamma(2, x)
+    calls.assert_close(torch.ops.iterlab.polygamma(2, x), want, 16)
+    calls.assert_close(iterlab.polygamma(2, x, out=torch.empty(9)), want, 16)
+    calls.assert_close(iterlab.polygamma_(x.clone(), 2), want, 16)
     with pytest.raises(RuntimeError, match="n of at least 0"):
         torch.ops.iterlab.polygamma(-1, x)
+
+
+@pytest.mark.parametrize("dtype", samples.FLOATS, ids=calls.name_of)
+def test_frexp(dtype: torch.dtype) -> None:
+    x = samples.full_range_values(dtype, 200)
+    for got in (iterlab.frexp(x), torch.ops.iterlab.frexp(x.t())):
+        for mine, theirs in zip(got, torch.frexp(x), strict=True):
+            calls.assert_close(mine, theirs, 0)
+    assert iterlab.frexp(x).exponent.dtype == torch.int32
+    exponent = torch.empty(200, dtype=torch.int32)
+    written = x.clone()  # the mantissa may take the place of the input
+    got = iterlab.frexp(written, out=(written, exponent))
+    assert got[0] is written
+    calls.assert_close(written, torch.frexp(x).mantissa, 0)
+    calls.assert_close(exponent, torch.frexp(x).exponent, 0)
+
+
+def test_frexp_says_what_it_takes() -> None:
+    x = torch.ones(3)
+    for call in (
+        lambda: iterlab.frexp(torch.arange(3)),
+        lambda: iterlab.frexp(x, out=(torch.empty(3), torch.empty(3))),
+        lambda: iterlab.frexp(x, out=(torch.empty(3).double(), torch.empty(3).int())),
+    ):
+        with pytest.raises(RuntimeError, match=r"iterlab::frexp: expected .+, got .+"):
+            call()
+
+
+def test_squares_and_powers_of_truth() -> None:
+    """As powers: bool to the power of an int is an int, to that of a bool a bool."""
+    x = torch.tensor([True, False])
+    calls.assert_bitwise(iterlab.square(x), torch.square(x))
+    for exponent in (True, False, 2, 0):
+        calls.assert_bitwise(iterlab.pow(x, exponent), torch.pow(x, exponent))
+    calls.assert_bitwise(iterlab.pow_(x.clone(), True), x)
+    for call in (lambda: iterlab.pow(x, x), lambda: iterlab.pow(True, x)):
+        with pytest.raises(NotImplementedError, match="iterlab::pow: expected a dtype"):
+            call()
 
 
 def test_round_to_decimals() -> None:

@@ -5,6 +5,7 @@
 #include "engine/cpu/stage.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace iterlab::cpu {
@@ -20,10 +21,24 @@ struct StageBuffer {
 
 struct Call {
   const Plan& plan;
-  LanesFn lanes;
+  const ElementwiseKernels& kernels;
   const StageKernels& stage;
   char* const* data;
   const Number* parameters;
+  LanesFn lanes = nullptr;
+  LaneFormats formats{};
+
+  // Rows of lanes, `pitches` bytes apart for each operand.
+  void run(const LaneRows& tile, char* const* pointers) const {
+    if (plan.converts) return kernels.converting(tile, pointers, formats, parameters);
+    if (tile.rows == 1) return lanes(tile.inner, pointers, parameters);
+    char* row_pointers[kMaxOperands];
+    std::copy_n(pointers, plan.num_operands, row_pointers);
+    for (int64_t row = 0; row < tile.rows; ++row) {
+      lanes(tile.inner, row_pointers, parameters);
+      for (int i = 0; i < plan.num_operands; ++i) row_pointers[i] += tile.pitches[i];
+    }
+  }
 };
 
 // Operators that move bits run on the unsigned type of the element's width.
@@ -48,7 +63,9 @@ void run_flat(const Call& call, const Parallel& parallel) {
       pointers[i] =
           call.data[i] + begin * element_size(plan.operands[static_cast<size_t>(i)].dtype);
     }
-    call.lanes(end - begin, pointers, call.parameters);
+    constexpr int64_t kNoPitches[kMaxOperands] = {};
+    call.run({end - begin, 1, kNoPitches}, pointers);
+    if (call.formats.streamed) call.stage.stream_fence();
   });
 }
 
@@ -123,14 +140,21 @@ class TileWalk {
   int64_t step_[kMaxDims], tiles_[kMaxDims], index_[kMaxDims];
 };
 
+// The input whose lanes are the result, of an operator that moves one input; else -1.
+int moved_input(const Plan& plan) {
+  const uint32_t inputs = ((1u << plan.op->num_inputs) - 1) & ~plan.op->unread_inputs;
+  if (!plan.op->moves_bits || !std::has_single_bit(inputs)) return -1;
+  return plan.num_outputs + std::countr_zero(inputs);
+}
+
 // One tile: stage inputs, run the functor, stage outputs. Keeps staged inputs that the next tile
 // shares (broadcasts).
 class TileRunner {
  public:
   explicit TileRunner(const Call& call)
       : call_(call),
-        lane_(element_size(call.plan.compute_dtype)),
-        unread_(call.plan.op->unread_inputs << call.plan.num_outputs) {
+        unread_(call.plan.op->unread_inputs << call.plan.num_outputs),
+        moved_(call.plan.converts ? -1 : moved_input(call.plan)) {
     for (Tile& tile : staged_) tile = {nullptr, 0, 0, 0, 0};
   }
 
@@ -138,46 +162,66 @@ class TileRunner {
     const Plan& plan = call_.plan;
     char* pointers[kMaxOperands];
     int64_t pitches[kMaxOperands];
-    Tile tiles[kMaxOperands];
+    Tile tiles[kMaxOperands]{};
     bool flat = true;
     for (int i = 0; i < plan.num_operands; ++i) {
       const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
-      Tile& tile = tiles[i] = walk.tile_of(i, call_.data[i]);
+      const Tile tile = tiles[i] = walk.tile_of(i, call_.data[i]);
       pointers[i] = operand.staged ? buffers_[i].lanes : tile.data;
-      pitches[i] = operand.staged ? tile.inner * lane_ : tile.row_stride;
-      flat = flat && (tile.rows == 1 || pitches[i] == tile.inner * lane_);
-      const bool read = i >= plan.num_outputs && (unread_ >> i & 1u) == 0;
-      if (!read || tile == staged_[i]) continue;
+      const int64_t row = tile.inner * element_size(operand.lane_dtype);
+      pitches[i] = operand.staged ? row : tile.row_stride;
+      flat = flat && (tile.rows == 1 || pitches[i] == row || !reads(i));
+    }
+    const bool moved = flat && share_lanes(pointers);
+    for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
+      const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+      if (!reads(i) || tiles[i] == staged_[i]) continue;
       if (operand.staged || plan.path == Path::tiled) {
-        prefetch(walk.following(tile, i), element_size(operand.dtype));
+        prefetch(walk.following(tiles[i], i), element_size(operand.dtype));
       }
       if (operand.staged) {
-        stage_in(call_.stage, tile, operand.dtype, plan.compute_dtype, buffers_[i].lanes,
+        stage_in(call_.stage, tiles[i], operand.dtype, operand.lane_dtype, pointers[i],
                  buffers_[i].raw);
-        staged_[i] = tile;
+        if (pointers[i] == buffers_[i].lanes) staged_[i] = tiles[i];
       }
     }
-    run_rows(tiles[0], flat, pointers, pitches);
+    if (!moved) {
+      const Tile& tile = tiles[0];
+      call_.run(flat ? LaneRows{tile.inner * tile.rows, 1, pitches}
+                     : LaneRows{tile.inner, tile.rows, pitches},
+                pointers);
+    }
     for (int i = 0; i < plan.num_outputs; ++i) {
       const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
       if (operand.staged)
-        stage_out(call_.stage, tiles[i], plan.compute_dtype, operand.dtype, buffers_[i].lanes,
+        stage_out(call_.stage, tiles[i], operand.lane_dtype, operand.dtype, pointers[i],
                   buffers_[i].raw, operand.streamed);
     }
   }
 
  private:
-  void run_rows(const Tile& tile, bool flat, char** pointers, const int64_t* pitches) const {
-    if (flat) return call_.lanes(tile.inner * tile.rows, pointers, call_.parameters);
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      call_.lanes(tile.inner, pointers, call_.parameters);
-      for (int i = 0; i < call_.plan.num_operands; ++i) pointers[i] += pitches[i];
+  // Outputs too have lanes.
+  bool reads(int operand) const { return (unread_ >> operand & 1u) == 0; }
+
+  // Where the result is an input's lanes and one of the two is staged, both are the same memory: the
+  // input is staged where the output lies, or the output written from where the input lies. True
+  // if there is nothing left to compute.
+  bool share_lanes(char** pointers) const {
+    if (moved_ < 0) return false;
+    const bool into_output = !call_.plan.operands[0].staged;
+    const bool input_staged = call_.plan.operands[static_cast<size_t>(moved_)].staged;
+    if (into_output && !input_staged) return false;
+    if (into_output) {
+      pointers[moved_] = pointers[0];
+    } else {
+      pointers[0] = pointers[moved_];
     }
+    return true;
   }
 
   const Call& call_;
-  int64_t lane_;
   uint32_t unread_;            // bit i: operand i is not read
+  int moved_;                  // the operand whose lanes are the result, or -1
   Tile staged_[kMaxOperands];  // what each input's buffer holds
   StageBuffer buffers_[kMaxOperands];
 };
@@ -268,7 +312,12 @@ void run_generic(const Call& call, const Parallel& parallel) {
 void run_elementwise(const Plan& plan, const ElementwiseKernels& kernels, const StageKernels& stage,
                      char* const* data, const Number* parameters, const Parallel& parallel) {
   if (plan.numel == 0) return;
-  const Call call{plan, kernels.by_type[kernel_type(plan)], stage, data, parameters};
+  Call call{plan, kernels, stage, data, parameters};
+  call.lanes = kernels.by_type[kernel_type(plan)];
+  call.formats.streamed = plan.operands[0].streamed && !plan.operands[0].staged;
+  for (int i = 0; i < plan.num_operands; ++i) {
+    call.formats.dtype[i] = plan.operands[static_cast<size_t>(i)].lane_dtype;
+  }
   bool in_place = plan.path == Path::vectorized;
   for (int i = 0; i < plan.num_operands; ++i)
     in_place = in_place && !plan.operands[static_cast<size_t>(i)].staged;

@@ -21,6 +21,24 @@ namespace iterlab::cpu {
 // type.
 using LanesFn = void (*)(int64_t count, char* const* data, const Number* parameters);
 
+// The dtypes that contiguous operands have in memory, outputs first, where the functor runs in float
+// and converts as it loads and stores. `streamed`: results are written past the caches.
+struct LaneFormats {
+  DType dtype[kMaxOperands];
+  bool streamed;
+};
+
+// Rows of contiguous lanes, `pitches` bytes apart for each operand.
+struct LaneRows {
+  int64_t inner, rows;
+  const int64_t* pitches;
+};
+
+// Runs a functor over lanes in these formats. Streamed stores are ordered by the stage's
+// stream_fence.
+using ConvertingLanesFn = void (*)(const LaneRows& tile, char* const* data,
+                                   const LaneFormats& formats, const Number* parameters);
+
 // Converts `count` contiguous elements; `from` and `to` do not overlap.
 using CastFn = void (*)(const char* from, char* to, int64_t count);
 
@@ -48,8 +66,10 @@ constexpr int width_index(int64_t bytes) {
 }
 
 // The loops of one elementwise operator, by compute type; null for types that it does not compute.
+// `converting`: for float, where OpInfo::converts_lanes says that there is one.
 struct ElementwiseKernels {
   LanesFn by_type[kNumComputeTypes];
+  ConvertingLanesFn converting;
 };
 
 // The loops of one reduction for one type of elements. The state of `columns` outputs is a row:

@@ -2,6 +2,7 @@
 #include "engine/cpu/lanes.h"
 #include "engine/cpu/vec_elementary.h"
 #include "engine/cpu/vec_special.h"
+#include "engine/cpu/vml.h"
 #include "iterlab/ops/special.h"
 
 namespace iterlab::cpu {

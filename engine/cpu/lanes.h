@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/cpu/kernel_table.h"
+#include "engine/cpu/lane_formats.h"
 #include "engine/cpu/vec_math.h"
 #include "iterlab/op.h"
 
@@ -72,19 +73,29 @@ auto extra_argument([[maybe_unused]] const Number* number) {
   }
 }
 
-template <class Op, class T, size_t... inputs, size_t... parameters>
-void run_lanes(int64_t count, char* const* data, [[maybe_unused]] const Number* numbers,
-               std::index_sequence<inputs...>, std::index_sequence<parameters...>) {
-  using V = FunctorVector<Op, T>;
-  using Access = LaneAccess<T, V>;
-  const Op op{};
-  const auto fixed = std::tuple_cat(
+template <class Op, class V, class T, size_t... parameters>
+auto functor_arguments([[maybe_unused]] const Number* numbers, std::index_sequence<parameters...>) {
+  return std::tuple_cat(
       std::tuple<decltype(functor_argument<Op::parameters[parameters].kind, V, T>(*numbers))...>{
           functor_argument<Op::parameters[parameters].kind, V, T>(numbers[parameters])...},
       extra_argument<Op::extra>(numbers + sizeof...(parameters)));
-  const auto apply = [&](const auto&... values) {
-    return std::apply([&](const auto&... rest) { return op(values..., rest...); }, fixed);
+}
+
+// The functor with its parameters bound: a function of the inputs' lanes.
+template <class Op, class V, class T>
+auto bind_parameters(const Number* numbers) {
+  return [fixed = functor_arguments<Op, V, T>(
+              numbers, std::make_index_sequence<number_parameters<Op>()>{})](const auto&... values) {
+    return std::apply([&](const auto&... rest) { return Op{}(values..., rest...); }, fixed);
   };
+}
+
+template <class Op, class T, size_t... inputs>
+void run_lanes(int64_t count, char* const* data, const Number* numbers,
+               std::index_sequence<inputs...>) {
+  using V = FunctorVector<Op, T>;
+  using Access = LaneAccess<T, V>;
+  const auto apply = bind_parameters<Op, V, T>(numbers);
   char* const output = data[0];
   const char* const input[] = {data[1 + inputs]...};
   int64_t i = 0;
@@ -100,9 +111,44 @@ void run_lanes(int64_t count, char* const* data, [[maybe_unused]] const Number* 
 
 template <class Op, class T>
 void lanes(int64_t count, char* const* data, const Number* numbers) {
-  constexpr size_t functor_parameters = number_parameters<Op>();
-  run_lanes<Op, T>(count, data, numbers, std::make_index_sequence<Op::num_inputs>{},
-                   std::make_index_sequence<functor_parameters>{});
+  run_lanes<Op, T>(count, data, numbers, std::make_index_sequence<Op::num_inputs>{});
+}
+
+// Row after row, block after block. The first block of a streamed row ends where a cache line does.
+template <class Op, size_t... inputs>
+void run_converting_lanes(const LaneRows& tile, char* const* data, const LaneFormats& formats,
+                          const Number* numbers, std::index_sequence<inputs...>) {
+  constexpr size_t kOperands = 1 + sizeof...(inputs);
+  const auto apply = bind_parameters<Op, FloatVector, float>(numbers);
+  int64_t widths[kOperands];
+  for (size_t i = 0; i < kOperands; ++i) widths[i] = element_size(formats.dtype[i]);
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    char* pointers[kOperands] = {data[0] + row * tile.pitches[0],
+                                 data[1 + inputs] + row * tile.pitches[1 + inputs]...};
+    int64_t block = kBlockLanes;
+    if (formats.streamed) {
+      const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointers[0]) % 64);
+      if (past != 0) block = (64 - past) / widths[0];
+    }
+    for (int64_t left = tile.inner; left > 0; left -= block, block = kBlockLanes) {
+      block = std::min(block, left);
+      FloatBlock loaded[sizeof...(inputs)], result;
+      (load_block(formats.dtype[1 + inputs], pointers[1 + inputs], block, loaded[inputs]), ...);
+#pragma GCC unroll 4
+      for (int v = 0; v < kBlockVectors; ++v) result[v] = apply(loaded[inputs][v]...);
+      const bool streamed = formats.streamed && block == kBlockLanes;
+      store_block(formats.dtype[0], pointers[0], result, block,
+                  streamed ? Store::Streamed : Store::Cached);
+      for (size_t i = 0; i < kOperands; ++i) pointers[i] += block * widths[i];
+    }
+  }
+}
+
+template <class Op>
+void converting_lanes(const LaneRows& tile, char* const* data, const LaneFormats& formats,
+                      const Number* numbers) {
+  run_converting_lanes<Op>(tile, data, formats, numbers,
+                           std::make_index_sequence<Op::num_inputs>{});
 }
 
 // Whether some dtype of the operator is computed in T.
@@ -114,18 +160,25 @@ constexpr bool computes_in() {
            std::is_same_v<T, c10::complex<double>>;
   }
   bool found = false;
-#define ITERLAB_FIND(type, dtype, text)                                         \
-  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
-                    compute_dtype(DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, dtype, text) \
+  found = found ||                      \
+          (kDTypesOf<Op>.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<T>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;
 }
 
+// The loop of an operator and a compute type; specialised where there is a better one than the
+// functor's.
+template <class Op, class T>
+void lane_loop(int64_t count, char* const* data, const Number* numbers) {
+  lanes<Op, T>(count, data, numbers);
+}
+
 template <class Op, class T>
 constexpr LanesFn lanes_or_null() {
   if constexpr (computes_in<Op, T>()) {
-    return &lanes<Op, T>;
+    return &lane_loop<Op, T>;
   } else {
     return nullptr;
   }
@@ -134,8 +187,10 @@ constexpr LanesFn lanes_or_null() {
 template <class Op>
 constexpr ElementwiseKernels kernels_of() {
 #define ITERLAB_ENTRY(type, dtype, text) lanes_or_null<Op, type>(),
-  return {{ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_ENTRY)}};
+  ElementwiseKernels kernels{{ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_ENTRY)}, nullptr};
 #undef ITERLAB_ENTRY
+  if constexpr (converts_lanes<Op>()) kernels.converting = &converting_lanes<Op>;
+  return kernels;
 }
 
 // Appends the kernels of a list of operators to `table`, in the list's order.

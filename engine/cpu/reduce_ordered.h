@@ -340,6 +340,39 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
       }
     }
   }
+  // The same for a number of rows that is known, in registers.
+  template <int kCount>
+  ITERLAB_FN static void few_whole_rows(const char* data, int64_t row_stride, double number,
+                                        const Table& table, T* out, int64_t apart) {
+    const V one = nth(0);
+    V lanes[kCount][N];
+#pragma GCC unroll 8
+    for (int l = 0; l < kCount; ++l) {
+      Formula::start(lanes[l]);
+      Formula::add(lanes[l], load(reinterpret_cast<const E*>(data + l * row_stride)), one, number);
+    }
+    int used = kCount, level = 0;
+#pragma GCC unroll 8
+    for (int half = static_cast<int>(kLanes) / 2; half > 0; half /= 2, ++level) {
+#pragma GCC unroll 8
+      for (int l = 0; l + half < used; ++l) {
+        Formula::combine(lanes[l], lanes[l + half], lane_meeting(table, level, l));
+      }
+      used = std::min(used, half);
+    }
+    for (int n = 0; n < N; ++n) Access::store(out + n * apart, lanes[0][n]);
+  }
+  template <int kCount>
+  static int64_t few_whole_columns(const char* data, int64_t row_stride, int64_t columns,
+                                   double number, const Table& table, T* out) {
+    int64_t c = 0;
+    for (; c + W <= columns; c += W) {
+      few_whole_rows<kCount>(data + c * static_cast<int64_t>(sizeof(E)), row_stride, number, table,
+                             out + c, columns);
+    }
+    return c;
+  }
+
   static Meet lane_meeting(const Table& table, int level, int64_t lane) {
     if constexpr (Formula::kCounts) {
       return {V(table.part[level][lane]), V(table.product[level][lane])};
@@ -354,6 +387,12 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
     const Table table(count);
     constexpr auto size = static_cast<int64_t>(sizeof(E));
     int64_t c = 0;
+    if constexpr (N == 1 && !Formula::kHeavy) {
+      if (count == 2) c = few_whole_columns<2>(data, row_stride, columns, number, table, out);
+      if (count == 3) c = few_whole_columns<3>(data, row_stride, columns, number, table, out);
+      if (count == 4) c = few_whole_columns<4>(data, row_stride, columns, number, table, out);
+      if (count == 8) c = few_whole_columns<8>(data, row_stride, columns, number, table, out);
+    }
     for (; c + W <= columns; c += W) {
       few_rows_at<true>(data + c * size, row_stride, count, W, number, table, out + c, columns);
     }

@@ -29,6 +29,10 @@ inline void prefetch(const Tile& tile, int64_t element) {
   const int64_t pitch = along_rows ? tile.inner_stride : tile.row_stride;
   const int64_t bytes = along_rows ? tile.rows * element : tile.inner * tile.inner_stride;
   if (!along_rows && tile.inner_stride > 64) return;
+  if (pitch > 0 && pitch <= 64) {  // short rows: one span
+    for (int64_t b = 0; b < lines * pitch; b += 64) __builtin_prefetch(tile.data + b);
+    return;
+  }
   for (int64_t line = 0; line < lines; ++line) {
     for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(tile.data + line * pitch + b);
   }

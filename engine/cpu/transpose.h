@@ -178,14 +178,20 @@ struct Block {
 template <int kWidth>
 using SmallBlock = Block<Xmm, kWidth, 1>;
 #if defined(CPU_CAPABILITY_AVX512)
+template <int kWidth>  // for 8 to 15 lines of 4 bytes, 4 to 7 of 8
+using MediumBlock = std::conditional_t<(kWidth < 4), SmallBlock<kWidth>, Block<Ymm, kWidth, 2>>;
 template <int kWidth>
 using LargeBlock =
     std::conditional_t<kWidth == 1, Block<Ymm, 1, 1>,
                        std::conditional_t<kWidth == 2, Block<Ymm, 2, 2>, Block<Zmm, kWidth, 4>>>;
 #elif defined(CPU_CAPABILITY_AVX2)
 template <int kWidth>
+using MediumBlock = SmallBlock<kWidth>;
+template <int kWidth>
 using LargeBlock = std::conditional_t<kWidth == 1, Block<Ymm, 1, 1>, Block<Ymm, kWidth, 2>>;
 #else
+template <int kWidth>
+using MediumBlock = SmallBlock<kWidth>;
 template <int kWidth>
 using LargeBlock = SmallBlock<kWidth>;
 #endif
@@ -269,9 +275,13 @@ template <int kWidth>
 void transpose(Source source, Target target, int64_t lines, int64_t columns, Follow follow) {
 #if defined(__SSE2__)
   using Large = LargeBlock<kWidth>;
+  using Medium = MediumBlock<kWidth>;
   using Small = SmallBlock<kWidth>;
   if (lines >= Large::kLines && columns >= Large::kColumns) {
     return transpose_blocks<Large, kWidth>(source, target, lines, columns, follow);
+  }
+  if (lines >= Medium::kLines && columns >= Medium::kColumns) {
+    return transpose_blocks<Medium, kWidth>(source, target, lines, columns, follow);
   }
   if (lines >= Small::kLines && columns >= Small::kColumns) {
     return transpose_blocks<Small, kWidth>(source, target, lines, columns, follow);

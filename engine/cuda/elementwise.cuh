@@ -31,6 +31,7 @@ struct Functor {
   static constexpr TypeMask output_types() {
     if (Op::promotion == Promotion::AlwaysBool || Op::promotion == Promotion::FloatToBool)
       return types<bool>;
+    if (Op::promotion == Promotion::AlwaysInt) return types<int32_t>;
     if constexpr (is_complex_v<T>) {
       if (Op::promotion == Promotion::ComplexToReal ||
           Op::promotion == Promotion::IntToFloatComplexToReal) {
@@ -48,6 +49,8 @@ struct Functor {
     if constexpr (Op::promotion == Promotion::AlwaysBool ||
                   Op::promotion == Promotion::FloatToBool) {
       return std::type_identity<bool>{};
+    } else if constexpr (Op::promotion == Promotion::AlwaysInt) {
+      return std::type_identity<int32_t>{};
     } else if constexpr (is_complex_v<S> && (Op::promotion == Promotion::ComplexToReal ||
                                              Op::promotion == Promotion::IntToFloatComplexToReal)) {
       return std::type_identity<typename S::value_type>{};

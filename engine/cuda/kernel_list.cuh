@@ -11,9 +11,9 @@ namespace iterlab::cuda {
 template <class Op, class T>
 constexpr bool computes_in() {
   bool found = Op::moves_bits;
-#define ITERLAB_FIND(type, dtype, text)                                         \
-  found = found || ((Op::dtypes | Op::rounded_dtypes).contains(DType::dtype) && \
-                    compute_dtype(DType::dtype) == dtype_of<T>);
+#define ITERLAB_FIND(type, dtype, text) \
+  found = found ||                      \
+          (kDTypesOf<Op>.contains(DType::dtype) && compute_dtype(DType::dtype) == dtype_of<T>);
   ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_FIND)
 #undef ITERLAB_FIND
   return found;

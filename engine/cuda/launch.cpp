@@ -5,10 +5,28 @@
 
 #include <cuda_runtime_api.h>
 
+#include <optional>
+#include <utility>
+
 namespace iterlab::cuda {
+namespace {
+
+thread_local std::optional<std::vector<Launch>> noted;
+
+}  // namespace
+
+std::vector<Launch> note_launches(bool on) {
+  std::vector<Launch> before = std::exchange(noted, std::nullopt).value_or(std::vector<Launch>());
+  if (on) noted.emplace();
+  return before;
+}
 
 void launch_kernel(const OpInfo& op, const char* what, const void* kernel, Grid grid, int threads,
                    int shared_bytes, void* arguments, const Context& context) {
+  if (noted) [[unlikely]] {
+    noted->push_back({what, grid, threads, shared_bytes});
+    return;
+  }
   void* pointers[] = {arguments};
   const cudaError_t error = cudaLaunchKernel(
       kernel, dim3(grid.x, grid.y), dim3(static_cast<unsigned>(threads)), pointers,

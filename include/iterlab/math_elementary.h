@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -169,6 +170,40 @@ ITERLAB_FN Lane<T> direction(Lane<T> x) {
 template <class T>
 ITERLAB_FN Lane<T> phase(Lane<T> x) {
   return T(std::atan2(x.value.imag(), x.value.real()));
+}
+
+// A real number as mantissa * 2^exponent with a mantissa from 0.5 up to 1, as std::frexp has it,
+// from its bits and without a branch. Zero, infinities and nan are their own mantissa.
+template <class T>
+struct MantissaAndExponent {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  static constexpr int kFractionBits = std::numeric_limits<T>::digits - 1;
+  static constexpr int kBias = std::numeric_limits<T>::max_exponent - 2;  // of the numbers below 1
+  static constexpr int kSpecial = 2 * kBias + 3;                          // of infinities and nan
+  static constexpr Bits kExponentBits = Bits(kSpecial) << kFractionBits;
+  T mantissa;
+  int exponent;
+
+  ITERLAB_FN explicit MantissaAndExponent(T x) {
+    const bool subnormal = std::fabs(x) < std::numeric_limits<T>::min();
+    const T normal = subnormal ? x * T(Bits(2) << kFractionBits) : x;
+    Bits bits;
+    std::memcpy(&bits, &normal, sizeof(T));
+    const int biased = static_cast<int>((bits & kExponentBits) >> kFractionBits);
+    const bool splits = biased != 0 && biased != kSpecial;
+    bits = (bits & ~kExponentBits) | Bits(kBias) << kFractionBits;
+    std::memcpy(&mantissa, &bits, sizeof(T));
+    mantissa = splits ? mantissa : x;
+    exponent = splits ? biased - kBias - (subnormal ? kFractionBits + 1 : 0) : 0;
+  }
+};
+template <class T>
+ITERLAB_FN Lane<T> mantissa(Lane<T> x) {
+  return MantissaAndExponent<T>(x.value).mantissa;
+}
+template <class T>
+ITERLAB_FN Lane<T> exponent(Lane<T> x) {
+  return static_cast<T>(MantissaAndExponent<T>(x.value).exponent);
 }
 
 // The parts of a complex number, as lanes of their own.

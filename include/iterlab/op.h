@@ -7,6 +7,7 @@
 #include "iterlab/reduce_facts.h"
 
 #include <array>
+#include <bit>
 #include <string_view>
 
 namespace iterlab {
@@ -21,6 +22,8 @@ enum class Promotion : uint8_t {
   ComplexToReal,            // computes in the common dtype, returns its real dtype
   ToArgument,               // returns the dtype that an argument names (a cast)
   IntToFloatComplexToReal,  // IntToFloat and ComplexToReal
+  BoolToInt,                // bool computes and returns int64
+  AlwaysInt,                // computes in the common dtype, returns int32
 };
 
 // How a parameter that is not a tensor is declared in the schema, checked, and given to the
@@ -170,6 +173,7 @@ struct OpInfo {
   ParameterCheck refuses_parameters;  // null, or the definition's own check
   Promotion promotion;
   DTypeSet dtypes;         // common dtypes that the operator computes
+  DTypeSet number_dtypes;  // and those that it computes where its last input is a number
   int rounding_parameter;  // a Choice that, unless it is the first one, makes the promotion Default
                            // and the common dtypes these; -1: none
   DTypeSet rounded_dtypes;
@@ -178,6 +182,7 @@ struct OpInfo {
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
+  bool converts_lanes;  // kernels in float read and write other dtypes: Note [Lane formats]
   bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
                            // or those of a memory format argument
   AutocastPolicy autocast;
@@ -203,6 +208,7 @@ struct Elementwise {
   static constexpr Promotion promotion = Promotion::Default;
   static constexpr ParameterCheck refuses_parameters = nullptr;
   static constexpr DTypeSet dtypes = kAllButFloat8;
+  static constexpr DTypeSet number_dtypes{};
   static constexpr int rounding_parameter = -1;
   static constexpr DTypeSet rounded_dtypes{};
   static constexpr Extra extra = Extra::None;
@@ -221,6 +227,26 @@ struct Binary : Elementwise<2> {
   static constexpr std::array inputs{"input", "other"};
 };
 struct Ternary : Elementwise<3> {};
+
+// Whether the result is an input, as it is or converted.
+template <class Op>
+constexpr bool moves_one_input() {
+  return Op::moves_bits && Op::num_inputs - std::popcount(Op::unread_inputs) == 1;
+}
+
+// Note [Which operators convert lanes]
+// A kernel that converts as it loads and stores costs build time and is worth it where the formula
+// is not: behind 4 times the work of an add, a pass through the first-level cache is hidden.
+template <class Op>
+constexpr bool converts_lanes() {
+  if constexpr (Op::kind != OpKind::Elementwise || Op::num_outputs != 1) {
+    return false;
+  } else if constexpr (Op::moves_bits) {
+    return moves_one_input<Op>();
+  } else {
+    return Op::simd && Op::dtypes.contains(DType::Float) && Op::cost <= 4;
+  }
+}
 
 template <class Op>
 constexpr OpInfo info_of() {
@@ -242,12 +268,14 @@ constexpr OpInfo info_of() {
               .refuses_parameters = nullptr,
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
+              .number_dtypes = {},
               .rounding_parameter = -1,
               .rounded_dtypes = {},
               .extra = Extra::None,
               .reduction = {},
               .variants = Op::variants,
               .moves_bits = Op::moves_bits,
+              .converts_lanes = converts_lanes<Op>(),
               .preserves_strides = false,
               .autocast = {},
               .cost = Op::cost};
@@ -260,6 +288,7 @@ constexpr OpInfo info_of() {
     info.refuses = Op::refuses;
     info.rounding_parameter = Op::rounding_parameter;
     info.rounded_dtypes = Op::rounded_dtypes;
+    info.number_dtypes = Op::number_dtypes;
     info.refuses_parameters = Op::refuses_parameters;
     info.extra = Op::extra;
     info.preserves_strides = Op::preserves_strides;
@@ -269,6 +298,10 @@ constexpr OpInfo info_of() {
   for (size_t i = 0; i < Op::parameters.size(); ++i) info.parameters[i] = Op::parameters[i];
   return info;
 }
+
+// Every common dtype that an elementwise operator computes in some call.
+template <class Op>
+inline constexpr DTypeSet kDTypesOf = Op::dtypes | Op::rounded_dtypes | Op::number_dtypes;
 
 // How many of an operator's parameters are numbers that its functor takes after the tensor
 // operands.

@@ -45,7 +45,9 @@ enum class PathReason : uint8_t {
 struct OperandPlan {
   DType dtype = DType::Undefined;
   LayoutClass layout = LayoutClass::contiguous;
-  bool staged = false;    // goes through a buffer in the compute type; otherwise used in place
+  DType lane_dtype = DType::Undefined;  // in which the kernel finds its lanes; the compute type,
+                                        // or its own where the kernel converts
+  bool staged = false;    // goes through a buffer of `lane_dtype`; otherwise used in place
   bool streamed = false;  // an output that is written past the caches
   Dims strides;
 };
@@ -73,6 +75,7 @@ struct Plan : BasicShapePlan<int64_t> {
   Dims loop_shape;                                 // iteration order, fastest dim first, coalesced
   std::array<OperandPlan, kMaxOperands> operands;  // outputs first
   bool may_stream = true;                          // no output is an input too
+  bool converts = false;  // the kernel converts as it loads and stores, or streams
   Path path = Path::vectorized;
   PathReason reason = PathReason::Flat;
   int reason_operand = -1;

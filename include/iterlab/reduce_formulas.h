@@ -304,20 +304,26 @@ struct Moments : Formula {
   }
 };
 
-// The maximum m, and the sum of exp(x - m), both updated with one exponential for each element.
+// The maximum m, and the sum of exp(x - m), both updated with one exponential for each element. Of
+// complex numbers, m is the largest real part.
 struct LogSumExp : Formula {
   static constexpr bool kHeavy = true;
   static constexpr int components = 2;
   template <class V>
   ITERLAB_FN static void start(V* state) {
-    Maximum::start(state);
+    state[0] = reducing::filled<V>(-std::numeric_limits<double>::infinity());
     state[1] = V(typename V::value_type(0));
   }
   template <class V>
   ITERLAB_FN static void add(V* state, const V& x, const V&, double) {
     const V one(typename V::value_type(1));
-    const V other[2] = {x, one};
-    combine(state, other, {one, one});
+    if constexpr (is_complex_v<typename V::value_type>) {
+      const V other[2] = {reducing::real(x), reducing::turn(x)};
+      combine(state, other, {one, one});
+    } else {
+      const V other[2] = {x, one};
+      combine(state, other, {one, one});
+    }
   }
   template <class V>
   ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>&) {

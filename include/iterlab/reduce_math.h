@@ -41,10 +41,15 @@ ITERLAB_FN bool is_nan(T x) {
   }
 }
 
-// NaN wins.
+// NaN wins. Of complex numbers without imaginary parts, as their real parts.
 template <class T>
 ITERLAB_FN Lane<T> maximum(Lane<T> a, Lane<T> b) {
-  return a.value > b.value || is_nan(a.value) ? a : b;
+  if constexpr (is_complex_v<T>) {
+    using Real = typename T::value_type;
+    return T(maximum(Lane<Real>(a.value.real()), Lane<Real>(b.value.real())).value);
+  } else {
+    return a.value > b.value || is_nan(a.value) ? a : b;
+  }
 }
 template <class T>
 ITERLAB_FN Lane<T> minimum(Lane<T> a, Lane<T> b) {
@@ -79,17 +84,43 @@ ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   }
 }
 
+// Of a complex number without imaginary part, as its real part.
 template <class T>
 ITERLAB_FN Lane<T> exp_of_negative(Lane<T> x) {
-  return std::exp(x.value);
+  if constexpr (is_complex_v<T>) {
+    return T(std::exp(x.value.real()));
+  } else {
+    return std::exp(x.value);
+  }
 }
 template <class T>
 ITERLAB_FN Lane<T> log(Lane<T> x) {
-  return std::log(x.value);
+  if constexpr (is_complex_v<T>) {
+    const auto real = x.value.real(), imag = x.value.imag();
+    return T(std::log(std::hypot(real, imag)), std::atan2(imag, real));
+  } else {
+    return std::log(x.value);
+  }
 }
 template <class T>
 ITERLAB_FN Lane<T> abs(Lane<T> x) {
-  return std::abs(x.value);
+  if constexpr (is_complex_v<T>) {
+    return T(std::hypot(x.value.real(), x.value.imag()));
+  } else {
+    return std::abs(x.value);
+  }
+}
+// Of a complex number x: its real part, and exp(x - real(x)), on the unit circle; 1 where the real
+// part is -inf, as exp(x) is no number with a direction there.
+template <class T>
+ITERLAB_FN Lane<T> real(Lane<T> x) {
+  return T(x.value.real());
+}
+template <class T>
+ITERLAB_FN Lane<T> turn(Lane<T> x) {
+  using Real = typename T::value_type;
+  if (x.value.real() == -std::numeric_limits<Real>::infinity()) return T(1);
+  return T(std::cos(x.value.imag()), std::sin(x.value.imag()));
 }
 // Of a complex number without imaginary part (a variance).
 template <class T>
@@ -122,7 +153,11 @@ ITERLAB_FN Lane<T> zero_if_nan(Lane<T> x) {
 // if_greater where a > b, else otherwise.
 template <class T>
 ITERLAB_FN Lane<T> select_greater(Lane<T> a, Lane<T> b, Lane<T> if_greater, Lane<T> otherwise) {
-  return a.value > b.value ? if_greater : otherwise;
+  if constexpr (is_complex_v<T>) {
+    return a.value.real() > b.value.real() ? if_greater : otherwise;
+  } else {
+    return a.value > b.value ? if_greater : otherwise;
+  }
 }
 // a - b, and 0 where they are equal, infinities too.
 template <class T>

@@ -36,8 +36,17 @@ def make_reduce_plan(
 ) -> dict[str, Any]:
     """Plan a reduction; give its facts, the fields of `iterlab.ReductionPlan`."""
 
+def note_cuda_launches(on: bool) -> list[tuple[str, tuple[int, int], int, int]]:
+    """Make this thread's CUDA calls note their launches instead of launching, or launch again.
+
+    Gives what was noted since: (kernel, (grid x, grid y), threads of a block, shared bytes).
+    """
+
 def op_table() -> list[dict[str, Any]]:
     """Give every operator, as its definition states it."""
+
+def composite_table() -> list[dict[str, Any]]:
+    """Give every operator that is written from others."""
 
 def force_path(path: str | None) -> str | None:
     """Make plans of this thread take a path (None: their own); give the path forced before."""

@@ -17,10 +17,18 @@ Function = Callable[..., Any]
 
 def _traceable(name: str) -> Function:
     operator = getattr(torch.ops.iterlab, name)
+    outs: dict[int, list[str]] = {}  # the names of outputs, by how many they are
+    for which in operator.overloads():
+        arguments = getattr(operator, which)._schema.arguments
+        names = [one.name for one in arguments if one.kwarg_only and one.alias_info is not None]
+        outs.setdefault(len(names), names)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if "out" in kwargs and kwargs["out"] is None:
-            kwargs.pop("out")
+        out = kwargs.pop("out", None)
+        if isinstance(out, (tuple, list)):
+            kwargs.update(zip(outs[len(out)], out, strict=True))
+        elif out is not None:
+            kwargs["out"] = out
         return operator(*args, **kwargs)
 
     call.__name__ = name

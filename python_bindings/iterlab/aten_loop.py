@@ -35,7 +35,7 @@ class AtenLoop:
 
     `loop` is "vectorized", "vectorized, one operand constant", or "strided, one element at a time"
     on the CPU; "vectorized", "unrolled with casts" or "strided, an offset for each element" on
-    CUDA.
+    CUDA. Those of reductions are in `iterlab.aten_reduce`.
     """
 
     loop: str
@@ -47,9 +47,9 @@ class AtenLoop:
         return asdict(self) | {"prediction": True}
 
 
-def _converted(operand: Any, common: torch.dtype) -> Any:
-    """Describe what an operand is after its cast: dense layouts keep their strides, others become
-    contiguous.
+def converted(operand: Any, common: torch.dtype) -> Any:
+    """Give a meta tensor that is laid out as an operand is after its cast: dense layouts keep their
+    strides, others become contiguous.
     """
     if not isinstance(operand, torch.Tensor) or operand.dim() == 0:
         return operand
@@ -82,27 +82,39 @@ def _cpu_loop(facts: Plan) -> tuple[str, str]:
     if facts.numel <= 1 or inner == sizes:
         return "vectorized", f"every operand is contiguous {run}"
     odd = [i for i, (stride, size) in enumerate(zip(inner, sizes, strict=True)) if stride != size]
-    if odd[0] > 0 and len(odd) == 1 and inner[odd[0]] == 0:
+    constant = [i for i in odd if inner[i] == 0]
+    if odd[0] > 0 and len(odd) == 1 and constant:
         name = facts.operands[odd[0]].name
         return "vectorized, one operand constant", f"`{name}` is one value {run}"
-    blamed = " and ".join(f"`{facts.operands[i].name}`" for i in odd)
-    verb = "is" if len(odd) == 1 else "are"
-    return (
-        "strided, one element at a time",
-        f"{blamed} {verb} not contiguous along the innermost dim",
-    )
+    # One constant operand alone would do no harm.
+    blamed = [i for i in odd if i not in constant] or constant
+    names = " and ".join(f"`{facts.operands[i].name}`" for i in blamed)
+    verb = "is" if len(blamed) == 1 else "are"
+    why = "not contiguous" if blamed != constant else "each one value"
+    return "strided, one element at a time", f"{names} {verb} {why} along the innermost dim"
 
 
-def _cuda_loop(facts: Plan, casts: bool) -> tuple[str, str]:
-    flat = len(facts.loop_shape) <= 1
-    sizes = [getattr(torch, one.dtype).itemsize for one in facts.operands]
-    contiguous = flat and all(
-        not one.strides or one.strides[0] == size
-        for one, size in zip(facts.operands, sizes, strict=True)
-    )
-    if not contiguous:
+def _travels(operand: Any) -> bool:
+    return not isinstance(operand, torch.Tensor) or (operand.dim() == 0 and not operand.is_cuda)
+
+
+def _cuda_loop(facts: Plan, numbers: set[str], casts: bool) -> tuple[str, str]:
+    if len(facts.loop_shape) <= 1:
+        odd = [
+            one.name
+            for one in facts.operands
+            if one.name not in numbers
+            and one.strides
+            and one.strides[0] != getattr(torch, one.dtype).itemsize
+        ]
+    else:
+        odd = [facts.operands[facts.reason_operand].name] if facts.reason_operand >= 0 else []
+        odd = odd or [one.name for one in facts.operands if one.layout != "contiguous"]
+    if odd or len(facts.loop_shape) > 1:
         with_casts = ", with a cast for each" if casts else ""
-        return f"strided, an offset for each element{with_casts}", "not every operand is contiguous"
+        names = " and ".join(f"`{name}`" for name in odd) or "an operand"
+        why = f"{names} {'are' if len(odd) > 1 else 'is'} not contiguous"
+        return f"strided, an offset for each element{with_casts}", why
     if casts:
         return "unrolled with casts", "dtypes differ: a cast for each element"
     return "vectorized", "every operand is contiguous and has the common dtype"
@@ -125,13 +137,15 @@ def predict(
     common: torch.dtype = getattr(torch, facts.common_dtype)
     copies = _copies(entry, args, out, common)
     if device == "cuda":
-        loop, why = _cuda_loop(facts, bool(copies))
+        # One number, or 0-d tensor of the CPU, travels with the kernel.
+        travel = {name for name, one in zip(entry.inputs, args, strict=False) if _travels(one)}
+        loop, why = _cuda_loop(facts, travel if len(travel) == 1 else set(), bool(copies))
         return AtenLoop(loop, why, ())
     operands = [
-        _converted(one, common) if entry.promoted_inputs >> i & 1 else one
+        converted(one, common) if entry.promoted_inputs >> i & 1 else one
         for i, one in enumerate(args[: len(entry.inputs)])
     ]
-    into = None if out is None or facts.resizes_output else _converted(out, common)
+    into = None if out is None or facts.resizes_output else converted(out, common)
     if into is not None and out is not None and out.dtype == torch.bool:
         into = out
     rest = args[len(entry.inputs) :]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -23,21 +25,23 @@ KINDS = (VENDOR, ITERLAB, VECTORIZED, COMPILED, REDUCTION, COPY, UNROLLED, STRID
 
 # Names of device kernels; the first that matches counts.
 _DEVICE_KERNELS = (
-    (r"^iterlab::|iterlab::", ITERLAB),
+    (r"\biterlab::", ITERLAB),
     (r"^triton_", COMPILED),
-    (r"gemm|cutlass|cublas|cudnn|xmma|nvjet|convolve|flash|fmha|wgrad|dgrad|implicit_", VENDOR),
-    (r"Memcpy|direct_copy|CatArrayBatchedCopy|copy_kernel|transpose_kernel", COPY),
-    (r"vectorized_elementwise_kernel", VECTORIZED),
+    (r"nchwToNhwc|nhwcToNchw|Memcpy|CatArrayBatchedCopy|copy_kernel|transpose_kernel", COPY),
+    (r"gemm|gemv|dot_kernel|cutlass|cublas|cudnn|xmma|nvjet|convolve|winograd", VENDOR),
+    (r"flash|fmha|wgrad|dgrad|implicit_", VENDOR),
+    (r"gather|scatter|index|distribution", OTHER),
+    (r"vectorized_\w*elementwise_kernel|multi_tensor_apply_kernel", VECTORIZED),
     (r"unrolled_elementwise_kernel", UNROLLED),
     (r"elementwise_kernel", STRIDED),
-    (r"reduce_kernel|Reduce|softmax|[nN]orm", REDUCTION),
+    (r"reduce_kernel|Reduce|[sS]oft[mM]ax|[nN]orm|Moments|[pP]ool", REDUCTION),
 )
 
 _VENDOR_OPERATORS = re.compile(
     r"^aten::(addmm|mm|bmm|baddbmm|addmv|mv|dot|_convolution|convolution\w*|mkldnn_\w+|thnn_conv\w*|"
     r"_slow_conv\w*|slow_conv\w*|_scaled_dot_product\w+|_scaled_mm|_mm\w*|linear)$"
 )
-_COPIES = ("aten::copy_", "aten::clone", "aten::cat", "aten::stack", "aten::index_select")
+_COPIES = ("aten::copy_", "aten::clone", "aten::cat", "aten::stack")
 _ALLOCATIONS = re.compile(r"^aten::(empty\w*|new_empty\w*|resize_|set_)$")
 # Composites by torch's own account, which give a view where they can.
 _VIEWS_OF_COMPOSITES = ("aten::resolve_conj", "aten::resolve_neg", "aten::reshape", "aten::detach_")
@@ -62,27 +66,42 @@ def _facts(name: str) -> tuple[bool, bool]:
     return view, any(torch.Tag.pointwise in one.tags for one in overloads)
 
 
-def cpu_loop(node: Node) -> tuple[Plan | ReductionPlan | None, AtenLoop | None]:
+@dataclass(frozen=True)
+class Twin:
+    """An operator of ATen in a profile, planned as its twin: the plan, and ATen's loop as
+    predicted.
+    """
+
+    facts: Plan | ReductionPlan
+    loop: AtenLoop | None
+
+
+def twin(node: Node) -> Twin | None:
     """Plan an operator of ATen as its twin, from the operands in the profile, and predict its loop.
 
-    Nothing where it has no twin or the profile does not tell enough of the call.
+    None where it has no twin or the profile does not tell enough of the call: of a reduction, it
+    does not tell the dims.
     """
     entry = twin_of(node.name)
     tensors = node.operands[: len(entry.inputs)] if entry is not None else ()
     if entry is None or not any(tensors):
-        return None, None
+        return None
     inplace = node.name.endswith("_")
-    args = [1.0 if one is None else one.meta() for one in tensors]
+    device = "cuda" if any(one and one.device == "cuda" for one in node.operands) else "cpu"
+    args: list[Any] = [1.0 if one is None else one.meta() for one in tensors]
     args += [1.0] * (len(entry.inputs) - len(args))
-    required = [1.0 for one in entry.parameters if one.default is None]
+    args += [1.0 for one in entry.parameters if one.default is None]
+    # What follows the inputs and is a tensor is out=.
+    given = [one for one in node.operands[len(entry.inputs) :] if one is not None]
+    out = given[-1].meta() if given and "out" in entry.variants and not inplace else None
     try:
         with undisturbed():
-            facts = plan(entry.name + "_" * inplace, *args, *required)
+            facts = plan(entry.name + "_" * inplace, *args, out=out)
             if isinstance(facts, Plan):
-                return facts, predict(entry, [*args, *required], None, {}, facts, "cpu")
-            return facts, None
+                return Twin(facts, predict(entry, args, out, {}, facts, device))
+            return Twin(facts, None)
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
-        return None, None
+        return None
 
 
 def _operator(node: Node) -> str:
@@ -93,19 +112,21 @@ def _operator(node: Node) -> str:
         return "" if any(child.kind == "operator" for child in node.children) else VIEW
     if _ALLOCATIONS.match(node.name):
         return ALLOCATION
+    if any(one is not None and one.device == "cuda" for one in node.operands):
+        return ""  # its kernels are rows of their own; the host's time is none
     if _VENDOR_OPERATORS.match(node.name):
         return VENDOR if node.own > 0.2 * node.seconds else ""
     if node.name in _COPIES:
         return COPY if node.own > 0.2 * node.seconds else ""
     if node.own < 0.2 * node.seconds and node.children:
         return ""
-    facts, loop = cpu_loop(node)
-    if isinstance(facts, ReductionPlan) or re.search(
+    found = twin(node)
+    if (found is not None and isinstance(found.facts, ReductionPlan)) or re.search(
         r"norm(?!al)|softmax|sum|mean|var|pool", node.name
     ):
         return REDUCTION
-    if loop is not None:
-        return VECTORIZED if loop.loop.startswith("vectorized") else STRIDED
+    if found is not None and found.loop is not None:
+        return VECTORIZED if found.loop.loop.startswith("vectorized") else STRIDED
     return VECTORIZED if pointwise and _all_dense(node) else STRIDED if pointwise else OTHER
 
 

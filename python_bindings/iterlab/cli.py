@@ -15,7 +15,7 @@ from rich.console import Console
 
 from iterlab import spec
 from iterlab.planning import force_path
-from iterlab.table import op_table
+from iterlab.table import composite_table, op_table
 
 MODES = ("none", "grad", "no_grad", "inference_mode", "autocast", "fake", "vmap")
 NO_RUN = ("fake", "vmap")
@@ -119,7 +119,8 @@ def ops(options: argparse.Namespace) -> None:
     if options.markdown:
         print(operators_page.markdown(), end="")
     elif options.json:
-        print(json.dumps([vars(entry) for entry in op_table()], indent=2, default=vars))
+        entries = [*op_table(), *composite_table()]
+        print(json.dumps([vars(entry) for entry in entries], indent=2, default=vars))
     else:
         console().print(operators_page.table())
 

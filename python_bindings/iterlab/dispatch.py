@@ -162,6 +162,7 @@ class _Walk:
         self.overload = overload
         self.tensors = tuple(tensors)
         self.table = kernel_table(_qualified(overload))
+        self.answered = ""  # why the call goes no further; "" where it does
 
     def layer(self, key: str, context: Context) -> Layer:
         text = self.table.get(key)
@@ -170,6 +171,11 @@ class _Walk:
         if text.startswith("fallthrough"):
             return Layer(key, "falls through", _origin(text), "")
         return Layer(key, "runs", _origin(text), purpose(key, text, context))
+
+    def replaces_writes(self, transform: str) -> bool:
+        """Whether the call ends in a transform, which calls the operator without writes instead."""
+        functional = any(map(torch._is_functional_tensor, self.tensors))  # type: ignore[no-untyped-call]
+        return transform == "functionalize" and self.overload._schema.is_mutable and functional
 
     def functorch(self) -> Iterator[Layer]:
         """Go through the transforms of torch.func, innermost first; unwraps the tensors."""
@@ -180,8 +186,11 @@ class _Walk:
                 _FRONT, "runs", _origin(self.table[_FRONT]), functorch_text(transform, level)
             )
             yield from self.transform(transform, level)
+            if self.replaces_writes(transform):
+                self.answered = "the operator without writes is called in its place"
             rest = "the transform is done; its tensors are unwrapped"
-            yield Layer(_BACK, "runs", _origin(self.table[_BACK]), rest)
+            state = "not reached" if self.answered else "runs"
+            yield Layer(_BACK, state, _origin(self.table[_BACK]), self.answered or rest)
             self.tensors = tuple(
                 functorch.get_unwrapped(tensor)
                 if functorch.maybe_get_level(tensor) == level
@@ -212,23 +221,22 @@ class _Walk:
         """
         context = Context(self.overload, self.tensors, 0)
         fake = context.fake_mode()
-        answered = ""
         for key, bit in _bits(start):
             if key in (_FRONT, _BACK, _BATCHED, _WRAPPER):
                 continue
             layer = self.layer(key, context)
             if bit & excluded:
                 layer = Layer(key, "skipped", layer.kernel, skipped(key))
-            elif answered:
-                layer = Layer(key, "not reached", layer.kernel, answered)
+            elif self.answered:
+                layer = Layer(key, "not reached", layer.kernel, self.answered)
             yield layer
             if layer.state != "runs":
                 continue
             if key == "Python" and fake:
                 yield self.layer("Meta", context)
-                answered = f"{fake} has answered"
+                self.answered = f"{fake} has answered"
             elif "[math kernel]" in layer.kernel:
-                answered = "what it unfolds into is dispatched on its own"
+                self.answered = "what it unfolds into is dispatched on its own"
 
 
 def _qualified(overload: torch._ops.OpOverload[..., Any]) -> str:

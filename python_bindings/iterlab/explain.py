@@ -18,8 +18,10 @@ from rich.text import Text
 from iterlab import plan_sections, reasons
 from iterlab.advice import Advice, advise
 from iterlab.aten_loop import AtenLoop, predict
+from iterlab.aten_reduce import predict_reduction
 from iterlab.callee import Callee, Op, resolve
 from iterlab.dispatch import Dispatch, dispatch, signature, tensors_in
+from iterlab.launches import Launch, launches_of
 from iterlab.measured import Measured, measure
 from iterlab.physical import physical, undisturbed
 from iterlab.planning import Plan, ReductionPlan, plan
@@ -32,7 +34,8 @@ class Explanation:
 
     `.dispatch` has the layers in call order. `.plan` is the object that the kernel would get; of an
     operator of torch it is None, `.twin_plan` says what iterlab's operator would do, and `.aten`
-    predicts ATen's iterator. `.measured` is there after `run=True`.
+    predicts ATen's iterator. `.launches` has what one of iterlab's operators launches on a GPU.
+    `.measured` is there after `run=True`.
 
     Prints itself on a terminal, in a notebook and with rich; `to_dict` gives it as data.
     """
@@ -46,6 +49,7 @@ class Explanation:
         facts: Plan | ReductionPlan | None,
         aten: AtenLoop | None,
         advice: Advice | None,
+        launches: Sequence[Launch],
         measured: Measured | None,
     ) -> None:
         self.signature = signature(callee.overload)
@@ -55,6 +59,7 @@ class Explanation:
         self.twin_plan = facts
         self.aten = aten
         self.advice = advice
+        self.launches = tuple(launches)
         self.measured = measured
         self._callee = callee
         self._args = tuple(args)
@@ -101,9 +106,11 @@ class Explanation:
         assert entry is not None and facts is not None
         inplace = self._callee.name.endswith("_")
         call = plan_sections.call_section(entry, self._args, self._out, inplace, facts)
+        device = _device([*self._args, self._out])
         if isinstance(facts, ReductionPlan):
-            return [call, *plan_sections.reduction_sections(entry, facts)]
-        return [call, *plan_sections.plan_sections(entry, self._args, facts)]
+            return [call, *plan_sections.reduction_sections(entry, facts, device, self.launches)]
+        found = plan_sections.plan_sections(entry, self._args, facts, device, self.launches)
+        return [call, *found]
 
     @cached_property
     def advice_text(self) -> str:
@@ -136,6 +143,7 @@ class Explanation:
             "plan": None if self.plan is None else self.plan.to_dict(),
             "aten": None if self.aten is None else self.aten.to_dict(),
             "advice": None if self.advice is None else vars(self.advice),
+            "launches": [launch.to_dict() for launch in self.launches],
             "measured": None if self.measured is None else self.measured.to_dict(),
             "sections": [
                 {"title": section.title, "lines": section.lines, "table": section.table}
@@ -231,12 +239,17 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
     out = kwargs.get("out")
     more = {name: value for name, value in kwargs.items() if name != "out"}
     aten = advice = measured = None
+    launches: tuple[Launch, ...] = ()
     with undisturbed():
         facts = _twin_plan(callee, operands, kwargs)
         if isinstance(facts, Plan) and callee.entry is not None:
             aten = predict(callee.entry, operands, out, more, facts, _device(operands))
             names = list(callee.entry.inputs)
             advice = advise(callee.name, names, operands, out, more, facts)
+        elif isinstance(facts, ReductionPlan) and callee.entry is not None:
+            aten = predict_reduction(callee.entry, operands, more, facts, _device(operands))
+        if callee.is_iterlab and facts is not None and not facts.resizes_output:
+            launches = launches_of(callee.overload, operands, kwargs)
     if run:
         if any(tensor.is_meta for tensor in tensors_in([*args, out])):
             raise ValueError(
@@ -244,4 +257,4 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
             )
         traffic = None if facts is None else facts.bytes
         measured = measure(_repeatable(callee, args, kwargs), _device(args), traffic)
-    return Explanation(callee, operands, kwargs, layers, facts, aten, advice, measured)
+    return Explanation(callee, operands, kwargs, layers, facts, aten, advice, launches, measured)

@@ -6,24 +6,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from iterlab.classify import COPY, REDUCTION, STRIDED, UNROLLED, VIEW, cpu_loop
+from iterlab.classify import COPY, REDUCTION, STRIDED, UNROLLED, VIEW, twin
+from iterlab.copies import Rereads, describe, layout_text
 from iterlab.planning import dtype_name
 from iterlab.rate import add_seconds
 from iterlab.trace import Node, Trace
-from iterlab.units import bytes_text, shape_text, time_text
+from iterlab.units import shape_text, time_text
 
 # A finding below this part of the run is not worth a look.
-_LEAST_SHARE = 0.0001
+_LEAST_SHARE = 0.00001
 # A reduction that reaches less than this part of the memory rate is slow.
 _SLOW_SHARE = 0.25
+# A smaller one takes as long as its call.
+_LEAST_REDUCED = 2**20
 # Launching takes a device about this long; only longer gaps are the host's.
 _GAP_SECONDS = 10e-6
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to look at. `kind` is "hidden copy", "copy", "slow path", "no kernel", "gaps" or
-    "graph break"; `seconds` is what it took in all `count` times; `advice` is what to change.
+    """One thing to look at. `kind` is "hidden copy", "repeated copy", "copy", "slow path",
+    "no kernel", "gaps", "graph break" or "compiling"; `seconds` is what it took in all `count`
+    times; `advice` is what to change.
     """
 
     kind: str
@@ -39,89 +43,93 @@ class Finding:
         return f"{self.kind}: {self.what}{took}"
 
 
-def _asked_for(node: Node) -> str:
-    """Give the call of the code that is nothing but this copy, "" where it hides in another."""
-    around = [one for one in (node, *node.above()) if one.kind in ("operator", "backward")]
-    names = [one.name for one in around]
-    plain = ("aten::copy_", "aten::clone", "aten::contiguous", "aten::to", "aten::_to_copy")
-    return names[-1].removeprefix("aten::") if all(name in plain for name in names) else ""
+def _seconds(node: Node) -> float:
+    """Give what a node took: on a device where it has kernels there."""
+    return node.on_device or node.seconds
 
 
-def _inside(node: Node) -> str:
-    """Name the outermost operator around a copy, or the node of autograd."""
-    around = [one.name for one in node.above() if one.kind in ("operator", "backward")]
-    return around[-1] if around else node.name
-
-
-def _copy(node: Node) -> Finding | None:
-    given = [one for one in node.operands[:2] if one is not None]
-    if not given or (node.name == "aten::copy_" and len(given) < 2):
+def _copy(node: Node, rereads: Rereads) -> Finding | None:
+    found = describe(node, rereads)
+    if found is None:
         return None
-    target, source = given[0], given[-1]
-    if source.sizes == () or target.bytes == 0:
-        return None
-    layouts = f"strides {shape_text(source.strides)} → {shape_text(target.strides)}"
-    if target.dtype != source.dtype:
-        what = f"cast {dtype_name(source.dtype)} → {dtype_name(target.dtype)}"
-        advice = "keep one dtype: store the operand in the dtype that its reader computes in"
-    elif 0 in source.strides:
-        what = f"broadcast made in memory: {layouts}"
-        advice = "nothing for the bias of a linear; elsewhere leave it expanded"
-    elif source.strides != target.strides:
-        what = f"layout copy: {layouts}"
-        advice = "keep the layout: make the operand in the one that its reader wants"
-    else:
-        what, advice = "copy", "write into the place where the result is wanted"
-    size = f"of {shape_text(source.sizes)}, {bytes_text(target.bytes)}"
-    asked = _asked_for(node)
-    if asked:
-        return Finding("copy", node.line, f"{what} {size} by `{asked}`", advice, node.seconds)
-    where = f"hides in `{_inside(node)}`"
-    return Finding("hidden copy", node.line, f"{what} {size} {where}", advice, node.seconds)
+    return Finding(found.kind, node.line, found.what, found.advice, _seconds(node))
 
 
-def _slow(node: Node) -> Finding | None:
-    facts, loop = cpu_loop(node)
-    layouts = ", ".join(
-        f"{dtype_name(one.dtype)}{shape_text(one.sizes)} strides {shape_text(one.strides)}"
+def _operands(node: Node) -> str:
+    return ", ".join(
+        f"{dtype_name(one.dtype)}{shape_text(one.sizes)} {layout_text(one)}"
         for one in node.operands
         if one is not None and one.sizes
     )
+
+
+def _device(node: Node) -> str:
+    return "cuda" if any(one and one.device == "cuda" for one in node.operands) else "cpu"
+
+
+def _slow_loop(node: Node, loop: str, seconds: float) -> Finding:
+    """Describe an operator that runs a slow loop for `seconds`."""
+    found = twin(node)
+    why = found.loop.why if found is not None and found.loop is not None else "operands differ"
+    what = f"`{node.name}` runs {loop}, because {why}: {_operands(node)}"
+    advice = "give its operands one layout and dtype"
+    if found is not None:
+        best = time_text(add_seconds(found.facts.bytes, _device(node)))
+        advice += f", or call iterlab.{found.facts.op}; memory allows {best} a call"
+    return Finding("slow path", node.line, what, advice, seconds)
+
+
+def _slow_reductions(nodes: Iterable[Node]) -> Iterator[Finding]:
+    """Find reductions that are far from what memory allows, by the fastest of equal calls: others
+    may have been the first, or disturbed.
+    """
+    groups: dict[tuple[str, str, str], list[Node]] = {}
+    for node in nodes:
+        groups.setdefault((node.line, node.name, _operands(node)), []).append(node)
+    for (line, name, operands), group in groups.items():
+        found = twin(group[0])
+        if found is None or found.facts.bytes < _LEAST_REDUCED:
+            continue
+        fastest = min(map(_seconds, group))
+        best = add_seconds(found.facts.bytes, _device(group[0]))
+        if best < _SLOW_SHARE * fastest:
+            times = f"takes {time_text(fastest)} a call where memory allows {time_text(best)}"
+            advice = f"call iterlab.{found.facts.op}"
+            seconds = sum(map(_seconds, group))
+            what = f"`{name}` {times}: {operands}"
+            yield Finding("slow path", line, what, advice, seconds, len(group))
+
+
+def _of_kernel(node: Node) -> Finding | None:
+    """Judge a kernel of a device; a copy is judged by its operator."""
+    parent = node.parent
+    if parent is None:
+        return None
     if node.loop in (STRIDED, UNROLLED):
-        why = loop.why if loop is not None else "the operands differ in layout"
-        what = f"`{node.name}` runs {node.loop}, because {why}: {layouts}"
-        advice = "give its operands one layout and dtype"
-        if facts is not None:
-            best = add_seconds(facts.bytes)
-            advice += f", or call iterlab.{facts.op}; memory allows {time_text(best)}"
-        return Finding("slow path", node.line, what, advice, node.own or node.seconds)
-    if node.loop == REDUCTION and facts is not None:
-        share = add_seconds(facts.bytes) / max(node.seconds, 1e-9)
-        if share < _SLOW_SHARE and facts.bytes > 2**20:
-            what = f"`{node.name}` reaches {share:.2f} of the memory rate: {layouts}"
-            advice = f"call iterlab.{facts.op}"
-            return Finding("slow path", node.line, what, advice, node.seconds)
+        return _slow_loop(parent, node.loop, node.seconds)
+    if node.loop == COPY and ("Nhwc" in node.name or "nhwc" in node.name):
+        what = f"layout copy between NCHW and NHWC of {_operands(parent)}, by the vendor's library"
+        advice = "give input and weight one layout: .to(memory_format=torch.channels_last)"
+        return Finding("hidden copy", node.line, what, advice, node.seconds)
     return None
 
 
-def _device_kernel(node: Node) -> Finding | None:
-    if node.loop not in (STRIDED, UNROLLED) or node.parent is None:
-        return None
-    found = _slow(replace(node.parent, loop=node.loop))
-    return None if found is None else replace(found, seconds=node.seconds)
-
-
-def _of_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
-    for node in nodes:
+def _of_nodes(trace: Trace) -> Iterator[Finding]:
+    rereads = Rereads.find(trace)
+    for node in trace.walk():
         found = None
         if node.kind == "kernel":
-            found = _device_kernel(node)
-        elif node.loop == COPY or (node.name == "aten::copy_" and node.loop != VIEW):
-            found = _copy(node)
-        elif node.loop:
-            found = _slow(node)
+            found = _of_kernel(node)
+        elif node.loop == COPY or (node.name in ("aten::copy_", "aten::cat") and node.loop != VIEW):
+            found = _copy(node, rereads)
+        elif node.loop in (STRIDED, UNROLLED):
+            found = _slow_loop(node, node.loop, node.own or node.seconds)
         if found is not None:
             yield found
+    reductions = (node for node in trace.walk() if node.loop == REDUCTION)
+    yield from _slow_reductions(
+        node.parent if node.kind == "kernel" and node.parent else node for node in reductions
+    )
 
 
 def _gaps(trace: Trace) -> Iterator[Finding]:
@@ -170,20 +178,25 @@ def _merged(found: Iterable[Finding]) -> list[Finding]:
     return list(merged.values())
 
 
+def _graph_breaks(trace: Trace) -> Iterator[Finding]:
+    for one in trace.graph_breaks:
+        what = f"torch.compile splits a graph here: {one.reason}"
+        advice = "keep such code out of the compiled function; TORCH_LOGS=graph_breaks says more"
+        yield Finding("graph break", one.line, what, advice, 0.0)
+
+
+def _compiling(trace: Trace) -> Iterator[Finding]:
+    count = sum(node.kind == "compiling" for node in trace.walk())
+    if count:
+        what = "torch.compile makes its kernels; the other times here are without it"
+        advice = "nothing the first time; where it goes on, TORCH_LOGS=recompiles says why"
+        yield Finding("compiling", "", what, advice, trace.compiling, count)
+
+
 def findings(trace: Trace) -> list[Finding]:
     """Find what to look at in a classified trace, what took longest first."""
-    merged = _merged(_of_nodes(trace.walk()))
-    large = [one for one in merged if one.seconds > _LEAST_SHARE * trace.seconds]
+    merged = _merged(_of_nodes(trace))
+    large = [one for one in merged if one.seconds > _LEAST_SHARE * trace.work]
     large.sort(key=lambda one: -one.seconds)
-    breaks = [
-        Finding(
-            "graph break",
-            "",
-            reason.splitlines()[0] if reason else "torch.compile",
-            "see TORCH_LOGS=graph_breaks",
-            0.0,
-            count,
-        )
-        for reason, count in trace.graph_breaks
-    ]
-    return [*large, *_gaps(trace), *breaks, *_views(trace)]
+    rest = (_graph_breaks(trace), _gaps(trace), _compiling(trace), _views(trace))
+    return [*large, *(one for some in rest for one in some)]

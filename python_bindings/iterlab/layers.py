@@ -83,7 +83,7 @@ def purpose(key: str, text: str, context: Context) -> str:
     if key in _FIXED:
         return _FIXED[key]
     if key == "Python":
-        return f"asks __torch_dispatch__ of {context.python_handlers()}"
+        return f"asks __torch_dispatch__ of {context.python_handlers()}, which may call on below"
     if key == "FuncTorchBatched":
         return (
             "no batch rule: a loop over the batch"

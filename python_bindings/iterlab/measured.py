@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -49,6 +50,8 @@ def quiet_profile(**options: Any) -> torch.profiler.profile:
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
+    else:  # where no GPU can refuse to be profiled, the profiler's log says when it starts and ends
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     return torch.profiler.profile(activities=activities, acc_events=True, **options)
 
 
@@ -74,7 +77,9 @@ def kernels_of(call: Call) -> tuple[tuple[tuple[str, float], ...], int]:
     top = [event for event in profiler.events() if event.cpu_parent is None and "::" in event.name]
     last = top[-(len(top) // _PROFILED) :]
     leaves = [leaf for event in last for leaf in _leaves(event)]
-    allocated = sum(max(0, event.cpu_memory_usage) for event in last)
+    allocated = sum(
+        max(0, event.cpu_memory_usage) + max(0, event.device_memory_usage) for event in last
+    )
     return tuple(leaf for leaf in leaves if leaf[0] != "iterlab::plan"), int(allocated)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from iterlab.table import OpEntry, op_table
+from iterlab.table import CompositeEntry, OpEntry, composite_table, op_table
 
 _HEAD = """# Operators
 
@@ -37,6 +37,8 @@ _PROMOTION = {
     "complex_to_real": "common dtype; complex: its real dtype",
     "to_argument": "the dtype argument",
     "int_to_float_complex_to_real": "integers: the default dtype; complex: its real dtype",
+    "bool_to_int": "common dtype; bool: int64",
+    "always_int": "int32",
 }
 
 
@@ -98,13 +100,29 @@ def _section(title: str, entries: list[OpEntry]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _composites(entries: tuple[CompositeEntry, ...]) -> str:
+    lines = [
+        "## Composites",
+        "",
+        "Written from the operators above, and of their dtypes.",
+        "",
+        "| call | result | variants | in torch |",
+        "|---|---|---|---|",
+    ]
+    for entry in entries:
+        doc = entry.doc.replace("|", "\\|")
+        variants = ", ".join(entry.variants[1:]) or "–"
+        lines.append(f"| `{entry.call}` | {doc} | {variants} | `torch.{entry.torch_name}` |")
+    return "\n".join(lines) + "\n"
+
+
 def markdown() -> str:
     """Write the page."""
     kinds = (("Elementwise", "elementwise"), ("Reductions", "reduction"))
     parts = [
         _section(title, [one for one in op_table() if one.kind == kind]) for title, kind in kinds
     ]
-    return _HEAD + "\n".join(parts)
+    return _HEAD + "\n".join([*parts, _composites(composite_table())])
 
 
 def is_current(page: Path) -> bool:
@@ -119,4 +137,6 @@ def table() -> Table:
         result.add_column(title)
     for entry in op_table():
         result.add_row(call(entry), entry.doc, dtypes(entry), ", ".join(entry.variants[1:]))
+    for one in composite_table():
+        result.add_row(one.call, one.doc, "of its parts", ", ".join(one.variants[1:]))
     return result

@@ -10,6 +10,7 @@ import torch
 from iterlab import _C, reasons
 from iterlab.aten_loop import AtenLoop
 from iterlab.dispatch import Dispatch, Keys, Signature
+from iterlab.launches import Launch
 from iterlab.measured import Measured
 from iterlab.planning import Plan, ReductionPlan, dtype_name
 from iterlab.rate import add_seconds
@@ -81,8 +82,25 @@ def call_section(
     return Section("Operands", (), tuple(rows))
 
 
-def plan_sections(entry: OpEntry, args: Sequence[Any], facts: Plan) -> list[Section]:
-    """Show an elementwise plan."""
+def _work_lines(
+    entry: OpEntry, facts: Plan | ReductionPlan, device: str, launches: Sequence[Launch]
+) -> list[tuple[str, str]]:
+    """Say who does the work: vectors and threads of the CPU, or what a GPU launches."""
+    if device == "cuda":
+        shown = "; ".join(map(str, launches)) or "not known without operands in the GPU's memory"
+        return [("launch", shown)]
+    if isinstance(facts, ReductionPlan):
+        return [("threads", f"{reasons.threads(entry, facts.bytes)}; {reasons.split(facts)}")]
+    return [
+        ("vector", _vector_text(facts.compute_dtype)),
+        ("threads", reasons.threads(entry, facts.bytes)),
+    ]
+
+
+def plan_sections(
+    entry: OpEntry, args: Sequence[Any], facts: Plan, device: str, launches: Sequence[Launch]
+) -> list[Section]:
+    """Show an elementwise plan; on a GPU, with what it launches."""
     rows = [("operand", "dtype", "layout", "byte strides", "tiles of it are")]
     for one in facts.operands:
         staged = reasons.staged(one, facts)
@@ -94,11 +112,10 @@ def plan_sections(entry: OpEntry, args: Sequence[Any], facts: Plan) -> list[Sect
     ]
     run = [
         ("path", f"{facts.path}, because {reasons.path(facts)} ({facts.reason})"),
-        ("tile", reasons.tile(facts)),
-        ("vector", _vector_text(facts.compute_dtype)),
+        *([("tile", reasons.tile(facts))] if device == "cpu" else []),
+        *_work_lines(entry, facts, device, launches),
         ("memory", f"{bytes_text(facts.bytes)}, each element once"),
-        ("threads", reasons.threads(entry, facts.bytes)),
-        ("expected", _expected_text(facts.bytes)),
+        ("expected", _expected_text(facts.bytes, device)),
         (
             "also legal",
             ", ".join(path for path in facts.legal_paths if path != facts.path) or "nothing else",
@@ -107,8 +124,10 @@ def plan_sections(entry: OpEntry, args: Sequence[Any], facts: Plan) -> list[Sect
     return [Section("Shapes and types", tuple(lines)), Section("Loop", tuple(run), tuple(rows))]
 
 
-def reduction_sections(entry: OpEntry, facts: ReductionPlan) -> list[Section]:
-    """Show the plan of a reduction."""
+def reduction_sections(
+    entry: OpEntry, facts: ReductionPlan, device: str, launches: Sequence[Launch]
+) -> list[Section]:
+    """Show the plan of a reduction; on a GPU, with what it launches."""
     types = [
         ("dims", reasons.reduced(facts)),
         ("types", reasons.reduction_types(facts)),
@@ -125,8 +144,8 @@ def reduction_sections(entry: OpEntry, facts: ReductionPlan) -> list[Section]:
             "staged through a buffer in the accumulate type" if facts.staged else "used in place",
         ),
         ("memory", f"{bytes_text(facts.bytes)}, each element once"),
-        ("threads", reasons.threads(entry, facts.bytes) + "; " + reasons.split(facts)),
-        ("expected", _expected_text(facts.bytes)),
+        *_work_lines(entry, facts, device, launches),
+        ("expected", _expected_text(facts.bytes, device)),
     ]
     return [Section("Shapes and types", tuple(types)), Section("Loop", tuple(run), tuple(rows))]
 
@@ -140,8 +159,8 @@ def _vector_text(compute_dtype: str) -> str:
     return f"{capability}: {width} bytes, {lanes} lanes of {compute_dtype}"
 
 
-def _expected_text(traffic: int) -> str:
-    seconds = add_seconds(traffic)
+def _expected_text(traffic: int, device: str) -> str:
+    seconds = add_seconds(traffic, device)
     rate = bytes_text(traffic / seconds)
     return (
         f"{time_text(seconds)} where memory is the limit: "

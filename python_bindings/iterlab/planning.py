@@ -22,15 +22,19 @@ class OperandPlan:
     """How one operand is walked.
 
     `layout` is its class along the innermost dim: contiguous, broadcast, strided, transposed or
-    rows. `staged` says whether tiles of it go through a buffer in the compute type, or are used in
-    place. `strides` are in bytes, in iteration order, fastest dim first.
+    rows. `lane_dtype` is the one in which the kernel finds its elements: the compute type, or the
+    operand's own where the kernel converts as it reads or writes. `staged` says whether tiles of it
+    go through a buffer of that dtype, or are used in place; `streamed`, of an output, that it is
+    written past the caches. `strides` are in bytes, in iteration order, fastest dim first.
     """
 
     name: str
     is_output: bool
     dtype: str
     layout: str
+    lane_dtype: str
     staged: bool
+    streamed: bool
     strides: tuple[int, ...]
 
 

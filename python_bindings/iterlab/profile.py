@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from io import StringIO
@@ -16,7 +16,8 @@ from rich.tree import Tree
 
 from iterlab.classify import KINDS, classify
 from iterlab.findings import Finding, findings
-from iterlab.trace import Node, Trace, record, short_line, source_text, warm_up
+from iterlab.record import record, warm_up
+from iterlab.trace import Node, Trace, short_line, source_text
 from iterlab.units import time_text
 
 # Rows that took less than this part of the run are left out of the printed tree.
@@ -28,7 +29,8 @@ _PRINTED = 12
 @dataclass(frozen=True)
 class Row:
     """Nodes of one name below one parent, as one row: how often, how long in all, how long without
-    the rows below, in seconds.
+    the rows below, in seconds; what torch.compile took is in rows of its own alone. `on_device` in
+    kernels of a device; `launch` has the grids and blocks of a device's kernel.
     """
 
     kind: str
@@ -37,7 +39,14 @@ class Row:
     count: int
     seconds: float
     own: float
+    on_device: float
+    launch: str
     rows: tuple[Row, ...]
+
+    @property
+    def busy(self) -> float:
+        """What the row cost: the device's time where it has any, else the host's."""
+        return self.on_device or self.seconds
 
     def to_dict(self) -> dict[str, Any]:
         """Give the row and those below as plain data."""
@@ -55,13 +64,15 @@ def merge(nodes: Iterable[Node]) -> tuple[Row, ...]:
             name,
             loop,
             len(group),
-            sum(node.seconds for node in group),
+            sum(node.seconds - node.compiling * (kind != "compiling") for node in group),
             sum(node.own for node in group),
+            sum(node.on_device for node in group),
+            "; ".join(dict.fromkeys(node.launch for node in group if node.launch)),
             merge(child for node in group for child in node.children),
         )
         for (kind, name, loop), group in groups.items()
     ]
-    return tuple(sorted(rows, key=lambda row: -row.seconds))
+    return tuple(sorted(rows, key=lambda row: (-row.on_device, -row.seconds)))
 
 
 class Profile:
@@ -98,6 +109,14 @@ class Profile:
         rows = [(name, kind, count, seconds) for (name, kind), (count, seconds) in found.items()]
         return tuple(sorted(rows, key=lambda row: -row[3]))
 
+    @property
+    def summary(self) -> str:
+        """The run in a few words: how long in all, in operators, and in compilation."""
+        parts = [f"{time_text(self.trace.seconds)} in all"]
+        if self.trace.compiling:
+            parts.append(f"{time_text(self.trace.compiling)} compiling")
+        return ", ".join([*parts, f"{time_text(self.trace.work)} in operators"])
+
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain data, for JSON."""
         return {
@@ -108,14 +127,25 @@ class Profile:
             "table": [list(row) for row in self.table],
         }
 
-    def _branch(self, tree: Tree, rows: Iterable[Row]) -> None:
+    def shown(self, rows: Iterable[Row], share: float) -> Iterator[Row]:
+        """Give the rows that took at least this part of the run: of the device's time where there
+        is any, else of the time in operators.
+        """
+        on_device = sum(root.on_device for root in self.trace.roots)
         for row in rows:
-            if row.seconds >= _LEAST_SHARE * self.trace.seconds:
-                self._branch(tree.add(row_text(row)), row.rows)
+            cost, total = (
+                (row.on_device, on_device) if on_device else (row.seconds, self.trace.work)
+            )
+            if cost >= share * total and row.kind != "compiling":
+                yield row
+
+    def _branch(self, tree: Tree, rows: Iterable[Row]) -> None:
+        for row in self.shown(rows, _LEAST_SHARE):
+            self._branch(tree.add(row_text(row)), row.rows)
 
     def __rich__(self) -> RenderableType:
         kinds = ", ".join(f"{kind} {time_text(seconds)}" for kind, seconds in self.kinds.items())
-        tree = Tree(Text(f"{time_text(self.trace.seconds)}: {kinds}", style="bold"))
+        tree = Tree(Text(f"{self.summary}: {kinds or 'no kernels'}", style="bold"))
         self._branch(tree, self.rows)
         parts: list[RenderableType] = [tree]
         if self.findings:
@@ -161,7 +191,7 @@ def label(row: Row) -> tuple[str, str]:
 def row_text(row: Row) -> Text:
     """Write a row of the tree for a terminal."""
     name, source = label(row)
-    text = Text(f"{time_text(row.seconds):>8}  ")
+    text = Text(f"{time_text(row.busy):>8}  ")
     text.append(name, style="cyan" if row.kind == "line" else "")
     if source:
         text.append(f"  {source}", style="bold")
@@ -170,6 +200,8 @@ def row_text(row: Row) -> Text:
     if row.loop:
         slow = row.loop in ("strided", "unrolled with casts", "copy")
         text.append(f"  [{row.loop}]", style="yellow" if slow else "green")
+    if row.launch:
+        text.append(f"  {row.launch}", style="dim")
     return text
 
 

@@ -90,6 +90,8 @@ def _decided(entry: OpEntry, args: Sequence[Any], facts: Plan) -> str:
         and integral
     ):
         return f"{entry.name} of integers computes in the default dtype"
+    if entry.promotion == "bool_to_int" and set(dtypes.values()) == {"bool"}:
+        return f"{entry.name} of bool computes in int64"
     if len(set(dtypes.values())) == 1:
         return f"{promoted[0][0]} has it" if len(promoted) == 1 else "all promoted operands have it"
     owners = [(name, operand) for name, operand in promoted if dtypes[name] == facts.common_dtype]
@@ -152,34 +154,37 @@ def tile(facts: Plan) -> str:
     if facts.path == "vectorized" and not any(one.staged for one in facts.operands):
         return "none: one run for each thread, every operand in place"
     shape = f"{inner} × {rows}" if rows > 1 else f"{inner}"
-    return f"{shape} elements; each staged operand has a buffer in {facts.compute_dtype}"
+    buffers = [f"`{one.name}` in {one.lane_dtype}" for one in facts.operands if one.staged]
+    return f"{shape} elements; buffers of {', '.join(buffers)}" if buffers else f"{shape} elements"
 
 
 def staged(operand: OperandPlan, facts: Plan) -> str:
     """Say whether tiles of an operand are used in place, and if not, what staging does."""
-    if not operand.staged:
-        return "used in place"
     if facts.path == "generic":
         return (
             "scattered element by element" if operand.is_output else "gathered element by element"
         )
     what = {
-        "strided": "gathered",
+        "strided": "scattered" if operand.is_output else "gathered",
         "transposed": "transposed",
         "broadcast": "filled",
         "rows": "packed",
     }
-    steps = [what[operand.layout]] if operand.layout in what else []
-    if operand.is_output and steps:
-        steps = ["scattered" if operand.layout == "strided" else steps[0]]
+    steps = []
+    if operand.staged:
+        steps.append("staged: " + what.get(operand.layout, "packed"))
+    else:
+        steps.append("used in place")
     if operand.dtype != facts.compute_dtype:
-        pair = (
-            (facts.compute_dtype, operand.dtype)
-            if operand.is_output
-            else (operand.dtype, facts.compute_dtype)
-        )
-        steps.append(f"converted {pair[0]} → {pair[1]}")
-    return "staged: " + ", ".join(steps or ["packed"])
+        pair = (operand.dtype, facts.compute_dtype)
+        first, last = reversed(pair) if operand.is_output else pair
+        step = f"converted {first} → {last}"
+        if operand.lane_dtype == operand.dtype:
+            step += " as it is written" if operand.is_output else " as it is read"
+        steps.append(step)
+    if operand.streamed:
+        steps.append("past the caches")
+    return ", ".join(steps)
 
 
 def threads(entry: OpEntry, traffic: int) -> str:

@@ -49,7 +49,7 @@ _CSS = """
 
 # Rows of the tree that took less than this part of the run are left out; the trace has them.
 _LEAST_SHARE = 0.001
-_CALM = ("no kernel", "copy")
+_CALM = ("no kernel", "copy", "compiling")
 # So many findings are open; the rest folds.
 _OPEN = 8
 
@@ -93,17 +93,15 @@ def _row_html(row: Row) -> str:
     elif row.loop:
         loop = f" <span class=dim>{escape(row.loop)}</span>"
     return (
-        f"<span class=time>{time_text(row.seconds)}</span><span class=mono>{escape(name)}"
-        f" <b>{escape(source)}</b></span>{count}{loop}"
+        f"<span class=time>{time_text(row.busy)}</span><span class=mono>{escape(name)}"
+        f" <b>{escape(source)}</b></span>{count}{loop} <span class=dim>{escape(row.launch)}</span>"
     )
 
 
-def _tree(rows: Iterable[Row], least: float, depth: int = 0) -> str:
+def _tree(profile: Profile, rows: Iterable[Row], depth: int = 0) -> str:
     parts = []
-    for row in rows:
-        if row.seconds < least:
-            continue
-        below = _tree(row.rows, least, depth + 1)
+    for row in profile.shown(rows, _LEAST_SHARE):
+        below = _tree(profile, row.rows, depth + 1)
         if below:
             opened = " open" if depth < 1 else ""
             parts.append(
@@ -115,16 +113,17 @@ def _tree(rows: Iterable[Row], least: float, depth: int = 0) -> str:
 
 
 def _table(profile: Profile) -> str:
+    total = sum(profile.kinds.values()) or 1.0
     rows = "".join(
         f"<tr><td class=mono>{escape(name)}</td><td><span class=dot "
         f"style='background:{COLOURS[kind]}'></span>{escape(kind)}</td>"
         f"<td class=number>{count}</td><td class=number>{time_text(seconds)}</td>"
-        f"<td class=number>{100 * seconds / (profile.trace.seconds or 1):.1f} %</td></tr>"
+        f"<td class=number>{100 * seconds / total:.1f} %</td></tr>"
         for name, kind, count, seconds in profile.table
     )
     return (
         "<table><tr><th>operator or kernel</th><th>kind</th><th class=number>calls</th>"
-        f"<th class=number>time</th><th class=number>of the run</th></tr>{rows}</table>"
+        f"<th class=number>time</th><th class=number>of the work</th></tr>{rows}</table>"
     )
 
 
@@ -135,15 +134,13 @@ def body(profile: Profile, title: str = "iterlab profile") -> str:
     if more:
         more = f"<details><summary>{len(found) - _OPEN} more</summary>{more}</details>"
     kernels = sum(profile.kinds.values())
-    least = _LEAST_SHARE * profile.trace.seconds
     return (
         f"<div class=iterlab-report><style>{_CSS}</style><h1>{escape(title)}</h1>"
-        f"<div class=dim>{time_text(profile.trace.seconds)} in all, "
-        f"{time_text(kernels)} in kernels</div>"
+        f"<div class=dim>{profile.summary}, {time_text(kernels)} in kernels</div>"
         f"{_legend(profile)}<h2>What to look at</h2>{''.join(found[:_OPEN])}{more}"
         f"<h2>Timeline</h2>{timeline(profile.trace)}"
         f"<h2>Tree: Python line → operator → kernel</h2>"
-        f"<div class=tree>{_tree(profile.rows, least)}</div>"
+        f"<div class=tree>{_tree(profile, profile.rows)}</div>"
         f"<h2>Operators and kernels that did work</h2>{_table(profile)}</div>"
     )
 

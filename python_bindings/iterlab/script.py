@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iterlab.profile import Profile
-from iterlab.trace import record
+from iterlab.record import record
 
 
 def _exit_code(reason: object) -> int:

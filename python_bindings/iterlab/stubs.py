@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from iterlab.table import op_table
+from iterlab.table import composite_table, op_table
 
 HEADER = '''"""Types of every operator's function, written by `python -m iterlab.stubs`."""
 
@@ -81,8 +81,9 @@ def _function(name: str) -> str:
 
 def text() -> str:
     """Give the stub file."""
-    names = {entry.name for entry in op_table()}
-    names |= {f"{entry.name}_" for entry in op_table() if "inplace" in entry.variants}
+    entries = [*op_table(), *composite_table()]
+    names = {entry.name for entry in entries}
+    names |= {f"{entry.name}_" for entry in entries if "inplace" in entry.variants}
     return HEADER + "\n" + "\n".join(_function(name) for name in sorted(names)) + "\n"
 
 

@@ -50,6 +50,17 @@ class OpEntry:
     variants: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class CompositeEntry:
+    """One operator that is written from others of the table; `call` shows its arguments."""
+
+    name: str
+    call: str
+    doc: str
+    torch_name: str
+    variants: tuple[str, ...]
+
+
 def _entry(facts: dict[str, object]) -> OpEntry:
     parameters = facts.pop("parameters")
     lists = {key: tuple(value) for key, value in facts.items() if isinstance(value, list)}
@@ -62,6 +73,15 @@ def _entry(facts: dict[str, object]) -> OpEntry:
 def op_table() -> tuple[OpEntry, ...]:
     """Give every operator of `torch.ops.iterlab`: elementwise ones first, then reductions."""
     return tuple(_entry(facts) for facts in _C.op_table())
+
+
+@cache
+def composite_table() -> tuple[CompositeEntry, ...]:
+    """Give every operator of `torch.ops.iterlab` that is written from others."""
+    return tuple(
+        CompositeEntry(**(facts | {"variants": tuple(facts["variants"])}))
+        for facts in _C.composite_table()
+    )
 
 
 def find(name: str) -> OpEntry:

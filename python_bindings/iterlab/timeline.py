@@ -51,7 +51,7 @@ def _lines(trace: Trace) -> Iterator[Box]:
 
 def _outermost(nodes: Iterable[Node]) -> Iterator[Node]:
     for node in nodes:
-        if node.kind in ("operator", "backward"):
+        if node.kind in ("operator", "backward", "compiling"):
             yield node
         else:
             yield from _outermost(node.children)

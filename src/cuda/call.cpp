@@ -1,5 +1,6 @@
 // The call template on CUDA: operands → plan → result → launch.
 #include "engine/cuda/elementwise.h"
+#include "engine/cuda/launch_note.h"
 #include "engine/op_table.h"
 #include "engine/plan.h"
 #include "src/cuda/device.h"
@@ -80,7 +81,7 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
 
 // Handed over when the library is loaded. Note [The CUDA library]
 [[maybe_unused]] const bool handed_over = [] {
-  set_cuda_backend({&call, &reduce});
+  set_cuda_backend({&call, &reduce, &note_launches});
   return true;
 }();
 

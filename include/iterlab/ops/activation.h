@@ -1,6 +1,7 @@
 // Activations. To add one: a struct, and its name in the list at the end.
 #pragma once
 
+#include "iterlab/input_checks.h"
 #include "iterlab/math_elementary.h"
 #include "iterlab/op.h"
 #include "iterlab/ops/elementary.h"
@@ -20,11 +21,12 @@ ITERLAB_FN V bounded(V x, V low, V high) {
   return math::select(math::gt(above, high), high, above);
 }
 
+// Bounds of integers are cut to integers first, as in ATen.
 inline constexpr ParameterCheck bounds_are_in_order = [](const Number* parameters, DType dtype) {
   const double low = parameters[0].to<double>(), high = parameters[1].to<double>();
   if (low > high) return Refusal{"min_val not above max_val"};
-  return Refusal{dtype == DType::Byte && (low < 0 || high < 0) ? "no negative bounds for uint8"
-                                                               : nullptr};
+  return Refusal{dtype == DType::Byte && (low <= -1 || high <= -1) ? "no negative bounds for uint8"
+                                                                   : nullptr};
 };
 
 struct Relu : Activation {
@@ -32,6 +34,7 @@ struct Relu : Activation {
   static constexpr auto torch_name = "nn.functional.relu";
   static constexpr auto doc = "input where positive, 0 elsewhere.";
   static constexpr auto dtypes = kSigned | DTypeSet{DType::Byte} | kFloating;
+  static constexpr InputCheck refuses = refuse_bool;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     const V zero = constant<V>(0);
@@ -44,6 +47,7 @@ struct Relu6 : Activation {
   static constexpr auto torch_name = "nn.functional.relu6";
   static constexpr auto doc = "input bounded by 0 and 6.";
   static constexpr auto dtypes = kSigned | DTypeSet{DType::Byte} | kFloating;
+  static constexpr InputCheck refuses = refuse_bool;
   static constexpr double cost = 1.5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
@@ -59,6 +63,7 @@ struct Hardtanh : Activation {
       Parameter{.name = "min_val", .kind = ParameterKind::Scalar, .default_value = "-1"},
       Parameter{.name = "max_val", .kind = ParameterKind::Scalar, .default_value = "1"}};
   static constexpr auto dtypes = kSigned | DTypeSet{DType::Byte} | kFloating;
+  static constexpr InputCheck refuses = refuse_bool;
   static constexpr ParameterCheck refuses_parameters = bounds_are_in_order;
   static constexpr double cost = 1.5;
   template <class V>
@@ -100,7 +105,6 @@ struct Prelu : Binary {
   static constexpr auto doc = "input where positive, weight * input elsewhere.";
   static constexpr std::array inputs{"input", "weight"};
   static constexpr auto dtypes = kFloating;
-  static constexpr uint8_t variants = kFunctional | kOut;
   template <class V>
   ITERLAB_FN V operator()(V input, V weight) const {
     return math::select(math::gt(input, constant<V>(0)), input, weight * input);

@@ -181,12 +181,16 @@ struct Pow : Binary {
       "them.";
   static constexpr std::array inputs{"input", "exponent"};
   static constexpr auto dtypes = kNumeric;
+  static constexpr auto number_dtypes = kBool;  // to the power of True or False
   static constexpr auto extra = Extra::Power;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   static constexpr double cost = 12;
   template <class V>
   ITERLAB_FN V operator()(V input, V exponent, Power power) const {
-    if constexpr (!math::is_integer<V>) {
+    if constexpr (std::is_same_v<scalar_of<V>, bool>) {
+      return math::as_value<V>(
+          math::either(math::is_true(input), math::negated(math::is_true(exponent))));
+    } else if constexpr (!math::is_integer<V>) {
       const V one = constant<V>(1);
       switch (power) {
         case Power::One:

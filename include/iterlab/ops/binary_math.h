@@ -2,6 +2,7 @@
 // end.
 #pragma once
 
+#include "iterlab/input_checks.h"
 #include "iterlab/math_binary.h"
 #include "iterlab/op.h"
 
@@ -66,6 +67,7 @@ struct Maximum : Binary {
   static constexpr auto name = "maximum";
   static constexpr auto doc = "The larger of input and other; nan where either is.";
   static constexpr auto dtypes = kReal;
+  static constexpr InputCheck refuses = refuse_complex<2>;
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
     return math::maximum(input, other);
@@ -76,6 +78,7 @@ struct Minimum : Binary {
   static constexpr auto name = "minimum";
   static constexpr auto doc = "The smaller of input and other; nan where either is.";
   static constexpr auto dtypes = kReal;
+  static constexpr InputCheck refuses = refuse_complex<2>;
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
     return math::minimum(input, other);
@@ -86,6 +89,7 @@ struct Fmax : Binary {
   static constexpr auto name = "fmax";
   static constexpr auto doc = "The larger of input and other; a nan yields to a number.";
   static constexpr auto dtypes = kReal;
+  static constexpr InputCheck refuses = refuse_complex<2>;
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
     return math::select(math::either(math::gt(input, other), math::isnan(other)), input, other);
@@ -96,6 +100,7 @@ struct Fmin : Binary {
   static constexpr auto name = "fmin";
   static constexpr auto doc = "The smaller of input and other; a nan yields to a number.";
   static constexpr auto dtypes = kReal;
+  static constexpr InputCheck refuses = refuse_complex<2>;
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
     return math::select(math::either(math::lt(input, other), math::isnan(other)), input, other);
@@ -193,6 +198,7 @@ struct Heaviside : Binary {
   static constexpr std::array inputs{"input", "values"};
   static constexpr auto dtypes = kReal;
   static constexpr const char* refuses(const InputFacts* inputs) {
+    if (const char* const expected = refuse_complex<2>(inputs)) return expected;
     const bool number = inputs[0].category == PromotionCategory::WrappedNumber ||
                         inputs[1].category == PromotionCategory::WrappedNumber;
     return number || inputs[0].dtype == inputs[1].dtype ? nullptr : "operands of one dtype";

@@ -308,7 +308,7 @@ struct LogSumExp : Reduction {
   static constexpr auto name = "logsumexp";
   static constexpr auto doc = "log(sum(exp(input))) along dim, without overflow.";
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
-  static constexpr DTypeSet dtypes = kFloating;
+  static constexpr DTypeSet dtypes = kFloatingAndComplex;
   static constexpr double cost = 8;
   static constexpr ReduceFacts facts{.schema = ReduceSchema::RequiredDims,
                                      .accumulate = Accumulate::Native,

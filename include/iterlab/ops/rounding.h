@@ -70,6 +70,33 @@ struct Round : Rounding {
   }
 };
 
-using RoundingOps = OpList<Ceil, Floor, Trunc, Frac, Round>;
+// torch.frexp gives both parts: src/composites_unary.cpp.
+struct FrexpMantissa : Unary {
+  static constexpr auto name = "_frexp_mantissa";
+  static constexpr const char* torch_name = nullptr;
+  static constexpr auto doc = "The mantissa m of input = m * 2^e, with 0.5 <= |m| < 1.";
+  static constexpr auto dtypes = kFloating;
+  static constexpr bool simd = false;
+  template <class V>
+  ITERLAB_FN V operator()(V input) const {
+    return math::mantissa(input);
+  }
+};
+
+struct FrexpExponent : Unary {
+  static constexpr auto name = "_frexp_exponent";
+  static constexpr const char* torch_name = nullptr;
+  static constexpr auto doc =
+      "The exponent e of input = m * 2^e, with 0.5 <= |m| < 1; 0 of zero, infinities and nan.";
+  static constexpr auto promotion = Promotion::AlwaysInt;
+  static constexpr auto dtypes = kFloating;
+  static constexpr bool simd = false;
+  template <class V>
+  ITERLAB_FN V operator()(V input) const {
+    return math::exponent(input);
+  }
+};
+
+using RoundingOps = OpList<Ceil, Floor, Trunc, Frac, Round, FrexpMantissa, FrexpExponent>;
 
 }  // namespace iterlab::ops

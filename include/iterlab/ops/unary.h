@@ -2,6 +2,7 @@
 // one: a struct, and its name in the list at the end.
 #pragma once
 
+#include "iterlab/input_checks.h"
 #include "iterlab/math_elementary.h"
 #include "iterlab/op.h"
 
@@ -27,6 +28,7 @@ struct Neg : Unary {
   static constexpr auto name = "neg";
   static constexpr auto doc = "-input. Integers wrap around.";
   static constexpr auto dtypes = kArithmetic | kComplex;
+  static constexpr InputCheck refuses = refuse_bool;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::neg(input);
@@ -71,6 +73,7 @@ struct Positive : Unary {
   static constexpr auto name = "positive";
   static constexpr auto doc = "input, as a new tensor.";
   static constexpr auto dtypes = kInteger | kFloating | kComplex | kFloat8;
+  static constexpr InputCheck refuses = refuse_bool;
   static constexpr uint8_t variants = kFunctional | kOut;
   static constexpr bool moves_bits = true;
   template <class V>
@@ -82,6 +85,7 @@ struct Positive : Unary {
 struct Square : Unary {
   static constexpr auto name = "square";
   static constexpr auto doc = "input * input. Integers wrap around.";
+  static constexpr auto promotion = Promotion::BoolToInt;
   static constexpr auto dtypes = kArithmetic | kComplex;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};  // as pow, which ATen calls
   template <class V>
@@ -109,6 +113,7 @@ struct Deg2Rad : Unary {
   static constexpr auto doc = "input * pi / 180: degrees to radians.";
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloating;
+  static constexpr InputCheck refuses = refuse_complex<1>;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return input * constant<V>(std::numbers::pi / 180);
@@ -120,6 +125,7 @@ struct Rad2Deg : Unary {
   static constexpr auto doc = "input * 180 / pi: radians to degrees.";
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloating;
+  static constexpr InputCheck refuses = refuse_complex<1>;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return input * constant<V>(180 / std::numbers::pi);
@@ -270,6 +276,7 @@ struct IsPosInf : Predicate {
   static constexpr auto name = "isposinf";
   static constexpr auto doc = "Whether input is positive infinity.";
   static constexpr auto dtypes = kReal;
+  static constexpr InputCheck refuses = refuse_complex<1>;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::as_value<V>(math::both(math::isinf(input), math::gt(input, constant<V>(0))));
@@ -280,6 +287,7 @@ struct IsNegInf : Predicate {
   static constexpr auto name = "isneginf";
   static constexpr auto doc = "Whether input is negative infinity.";
   static constexpr auto dtypes = kReal;
+  static constexpr InputCheck refuses = refuse_complex<1>;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::as_value<V>(math::both(math::isinf(input), math::lt(input, constant<V>(0))));
