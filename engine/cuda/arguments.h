@@ -117,9 +117,7 @@ constexpr int stored_width(int size) { return size == 4 ? 4 : group_width(size);
 // Groups that one thread of these kernels takes, one after the other. Where a formula is long for
 // the few bytes that it reads, its threads would have no load on the way while they compute: each
 // loads its next group first.
-constexpr int stored_groups(int size, double cost) {
-  return size <= 2 && cost >= 3 ? 4 : size == 1 ? 2 : 1;
-}
+constexpr int stored_groups(int size, double cost) { return size <= 2 && cost >= 3 ? 4 : 1; }
 
 // The same for the generic kernel, which has offsets and addresses for each element and operand.
 inline constexpr int kGenericWidth = 4;

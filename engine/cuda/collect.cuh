@@ -100,10 +100,7 @@ struct WholeGroup {
 
 // Groups of so many bytes that a thread loads before it uses the first: 128 bytes, so that 512
 // threads of an SM have 64 KiB in flight.
-#ifndef RED_FLIGHT
-#define RED_FLIGHT 128
-#endif
-constexpr int groups_in_flight(size_t bytes) { return RED_FLIGHT / (bytes >= 32 ? 32 : 16); }
+constexpr int groups_in_flight(size_t bytes) { return bytes >= 32 ? 4 : 8; }
 
 // How many of [from, end) there are, `step` apart.
 __device__ __forceinline__ int steps(int64_t from, int64_t end, int step) {

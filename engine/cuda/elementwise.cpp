@@ -365,6 +365,7 @@ class Run {
 
   // Tiles with a side shorter than this would be mostly empty.
   static constexpr int64_t kShortSide = 16;
+  static constexpr int64_t kNarrow = 512;
   // What a block may have without asking for more.
   static constexpr int kMaxSharedBytes = 48 << 10;
 
@@ -402,6 +403,11 @@ class Run {
     const int bytes = shared * tile_bytes(stored->size);
     if (shared == 0) return rows(view);
     const int64_t edge0 = tile_edge0(stored->size), edge1 = tile_edge1(stored->size);
+    // Tiles that are not whole go element by element, four times slower than the generic kernel,
+    // whose rows of a narrow matrix share their sectors in L1.
+    const bool narrow = view.sizes[0] < edge0 || view.sizes[1] < edge1 ||
+                        (!args.vectors && std::min(view.sizes[0], view.sizes[1]) < kNarrow);
+    if (narrow) return generic(view);
     const int64_t along0 = ceil_div(view.sizes[0], edge0);
     const int64_t along1 = ceil_div(view.sizes[1], edge1);
     int64_t slabs = 1;

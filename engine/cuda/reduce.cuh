@@ -7,15 +7,10 @@ namespace iterlab::cuda {
 
 // Blocks that an SM shall hold. With 80 registers a thread, light formulas keep a third block's
 // loads in flight while another's threads combine what they have.
-#ifndef RED_RES
-#define RED_RES 3
-#define RED_RES2 2
-#endif
 template <class R, class C>
-inline constexpr int resident_outer =
-    sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? RED_RES : RED_RES2;
+inline constexpr int resident_outer = sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? 3 : 2;
 template <class R, class C>
-inline constexpr int resident_inner = R::kPacked ? RED_RES : resident_outer<R, C>;
+inline constexpr int resident_inner = R::kPacked ? 3 : resident_outer<R, C>;
 
 // inner: the fastest dim is reduced. `args.lanes` threads for an output, or a block for a chunk.
 template <class Op, class Projection, class C, int V>

@@ -37,11 +37,7 @@ constexpr int inner_lanes(int64_t groups) {
   return lanes;
 }
 
-#ifndef OUTER_CHUNK
-#define OUTER_CHUNK 1024
-#define OUTER_LANES 32
-#endif
-inline constexpr int64_t kChunkRows = OUTER_CHUNK;
+inline constexpr int64_t kChunkRows = 1024;
 constexpr int64_t chunk_rows(int64_t rows, int64_t most) {
   const int64_t share = (rows + most - 1) / most;
   return share < kChunkRows ? kChunkRows : share;
@@ -52,7 +48,7 @@ inline constexpr int64_t kLongColumn = 1 << 20;
 constexpr int outer_lanes(int64_t rows) {
   if (rows >= kLongColumn) return kBlockThreads;
   int lanes = 1;
-  while (lanes < OUTER_LANES && lanes * 64 <= rows) lanes *= 2;
+  while (lanes < 32 && lanes * 64 <= rows) lanes *= 2;
   return lanes;
 }
 
