@@ -24,6 +24,7 @@ Ran = tuple[str, tuple[int, int], int]
 ENTRIES = {
     "vectorized": "vectorized_kernel",
     "strided": "strided_kernel",
+    "span": "span_kernel",
     "tiled": "tiled_kernel",
     "generic": "generic_kernel",
     "span": "span_kernel",
