@@ -27,7 +27,6 @@ ENTRIES = {
     "span": "span_kernel",
     "tiled": "tiled_kernel",
     "generic": "generic_kernel",
-    "span": "span_kernel",
     "inner": "reduce_inner_kernel",
     "outer": "reduce_outer_kernel",
     "short inner": "reduce_short_kernel",

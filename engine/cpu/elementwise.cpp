@@ -215,9 +215,9 @@ class TileRunner {
   // Outputs too have lanes.
   bool reads(int operand) const { return (unread_ >> operand & 1u) == 0; }
 
-  // Where the result is an input's lanes and one of the two is staged, both are the same memory: the
-  // input is staged where the output lies, or the output written from where the input lies. True
-  // if there is nothing left to compute.
+  // Where the result is an input's lanes and one of the two is staged, both are the same memory:
+  // the input is staged where the output lies, or the output written from where the input lies.
+  // True if there is nothing left to compute.
   bool share_lanes(char** pointers) const {
     if (moved_ < 0) return false;
     const bool into_output = !call_.plan.operands[0].staged;

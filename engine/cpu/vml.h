@@ -23,12 +23,13 @@ namespace iterlab::cpu {
 // accurate (mode HA, below 1 ulp), but an argument whose result is not an ordinary number (exp of
 // -1e9, log of -1, a denormal number) takes them 5 to 15 times as long. So each has a domain, in
 // which they are used, element by element; everything else is the functor's, that is SLEEF's.
-// A result depends on its element alone: no bit differed over random offsets, lengths and neighbours.
-// The functions are declared weak: where torch was built without MKL, the functor's loop runs.
-#define ITERLAB_FORALL_VML(_)                                                                     \
-  _(Exp, Exp) _(Log, Ln) _(Log2, Log2) _(Log10, Log10) _(Sin, Sin) _(Cos, Cos) _(Tan, Tan)        \
-  _(Asin, Asin) _(Acos, Acos) _(Atan, Atan) _(Tanh, Tanh) _(Erf, Erf) _(Erfc, Erfc)               \
-  _(Erfinv, ErfInv)
+// A result depends on its element alone: no bit differed over random offsets, lengths and
+// neighbours. The functions are declared weak: where torch was built without MKL, the functor's
+// loop runs.
+#define ITERLAB_FORALL_VML(_)                                                                \
+  _(Exp, Exp)                                                                                \
+  _(Log, Ln) _(Log2, Log2) _(Log10, Log10) _(Sin, Sin) _(Cos, Cos) _(Tan, Tan) _(Asin, Asin) \
+      _(Acos, Acos) _(Atan, Atan) _(Tanh, Tanh) _(Erf, Erf) _(Erfc, Erfc) _(Erfinv, ErfInv)
 
 extern "C" {
 #define ITERLAB_DECLARE(Op, Name)                                                          \
@@ -76,8 +77,7 @@ ITERLAB_FN bool in_vml_domain(T x) {
   constexpr Bits kLargest = std::bit_cast<Bits>(static_cast<T>(kDomain.largest));
   const Bits bits = std::bit_cast<Bits>(x);
   const Bits magnitude = kDomain.negative ? bits & (~Bits{0} >> 1) : bits;
-  return bool((magnitude - kSmallest <= kLargest - kSmallest) |
-              (kDomain.zero & (magnitude == 0)));
+  return bool((magnitude - kSmallest <= kLargest - kSmallest) | (kDomain.zero & (magnitude == 0)));
 }
 
 // Runs `functor`, a loop over lanes, for what MKL is not used for.
@@ -117,14 +117,14 @@ void vml_lanes(void (*function)(int, const T*, T*, int64_t), int64_t count, char
   }
 }
 
-#define ITERLAB_SPECIALISE(Op, Name)                                                         \
-  template <>                                                                                \
-  inline void lane_loop<ops::Op, float>(int64_t count, char* const* data, const Number* n) { \
-    vml_lanes<ops::Op, float>(&vms##Name, count, data, n);                                   \
-  }                                                                                          \
-  template <>                                                                                \
+#define ITERLAB_SPECIALISE(Op, Name)                                                          \
+  template <>                                                                                 \
+  inline void lane_loop<ops::Op, float>(int64_t count, char* const* data, const Number* n) {  \
+    vml_lanes<ops::Op, float>(&vms##Name, count, data, n);                                    \
+  }                                                                                           \
+  template <>                                                                                 \
   inline void lane_loop<ops::Op, double>(int64_t count, char* const* data, const Number* n) { \
-    vml_lanes<ops::Op, double>(&vmd##Name, count, data, n);                                  \
+    vml_lanes<ops::Op, double>(&vmd##Name, count, data, n);                                   \
   }
 ITERLAB_FORALL_VML(ITERLAB_SPECIALISE)
 #undef ITERLAB_SPECIALISE

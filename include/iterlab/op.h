@@ -185,7 +185,7 @@ struct OpInfo {
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
-  bool converts_lanes;  // kernels in float read and write other dtypes: Note [Lane formats]
+  bool converts_lanes;     // kernels in float read and write other dtypes: Note [Lane formats]
   bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
                            // or those of a memory format argument
   AutocastPolicy autocast;
@@ -218,8 +218,8 @@ struct Elementwise {
   static constexpr Extra extra = Extra::None;
   static constexpr bool simd = true;          // false: a loop over Lane<T> for floating types too
   static constexpr bool complex_simd = true;  // false: a loop over Lane<T> for complex types
-  static constexpr bool converts = true;  // false: no kernel that converts lanes; a library's
-                                          // function is one of buffers
+  static constexpr bool converts = true;      // false: no kernel that converts lanes; a library's
+                                              // function is one of buffers
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
   static constexpr bool preserves_strides = false;
