@@ -16,26 +16,17 @@ void inspect_outputs(const BasicOperands<Int>& operands, const OpInfo& op,
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated || same_sizes(output.sizes, plan.shape))
       continue;
-    if (output.output_kind == OutputKind::Inplace || operands.output_is_input) {
+    const bool in_place = output.output_kind == OutputKind::Inplace;
+    if (in_place || operands.output_is_input) {
       throw PlanError(PlanError::Kind::Runtime, op,
-                      "expected an operand that is written to have the broadcast shape " +
+                      std::string("expected an ") + (in_place ? "in-place" : "output that is an") +
+                          " operand of the broadcast shape " +
                           shape_text(std::span<const Int>(plan.shape.data(),
                                                           static_cast<size_t>(plan.shape.size()))) +
                           ", got shape " + shape_text(output.sizes));
     }
     plan.resized_outputs |= 1u << i;
   }
-}
-
-// An operator that overwrites an input has that input's shape.
-template <class Int>
-void check_overwritten(const BasicOperands<Int>& operands, const OpInfo& op,
-                       const BasicShapePlan<Int>& plan) {
-  if ((op.unread_inputs & 1u) == 0 || same_sizes(operands.input(0).sizes, plan.shape)) return;
-  throw PlanError(PlanError::Kind::Runtime, op,
-                  std::string("expected ") + op.inputs[1] + " to broadcast to the shape of " +
-                      op.inputs[0] + ", " + shape_text(operands.input(0).sizes) + ", got shape " +
-                      shape_text(operands.input(1).sizes));
 }
 
 template <class Int>
@@ -45,7 +36,6 @@ void make_shape_plan(const BasicOperands<Int>& operands, const OpInfo& op,
   plan.num_outputs = operands.num_outputs;
   plan.num_operands = operands.size();
   broadcast_inputs(operands, op, plan.shape);
-  check_overwritten(operands, op, plan);
   plan_dtypes(operands, op, plan);
   inspect_outputs(operands, op, plan);
   plan_layout(operands, op, plan);

@@ -146,13 +146,6 @@ def test_an_operand_that_is_written_keeps_its_shape(
     assert "doesn't match the broadcast shape [2, 3]" in text
 
 
-def test_copy_takes_the_shape_of_its_first_operand() -> None:
-    copy = torch.ops.aten.copy
-    assert same_as_torch(lambda: copy(torch.ones(3), torch.ones(2, 3)))[0] is RuntimeError
-    result, _ = same_as_torch(lambda: copy(torch.ones(2, 3), torch.arange(3)))
-    assert result[0][2] == [[0, 1, 2], [0, 1, 2]]
-
-
 def test_layouts_that_are_not_strided() -> None:
     x = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
     with override_aten():
