@@ -4,6 +4,7 @@
 #include "engine/result_type.h"
 #include "src/huge_pages.h"
 
+#include <cmath>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
@@ -138,8 +139,11 @@ at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments) {
 
 namespace {
 
-// Raises where `number` has no value of `dtype`, as at::Scalar does, with its text.
-void check_fits(const OpInfo& op, const at::Scalar& number, DType dtype) {
+// Raises where `number` has no value of `dtype`, as at::Scalar does, with its text. The fraction of a
+// number beside integers is cut first.
+void check_fits(const OpInfo& op, const at::Scalar& given, DType dtype) {
+  const bool cut = given.isFloatingPoint() && is_integral(dtype, false);
+  const at::Scalar number = cut ? at::Scalar(std::trunc(given.toDouble())) : given;
   const auto check = [&](auto zero) {
     try {
       static_cast<void>(number.to<decltype(zero)>());

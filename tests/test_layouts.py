@@ -139,10 +139,10 @@ def test_what_moves_values_keeps_the_payload_of_a_nan(dtype: torch.dtype, device
     raw = torch.randint(info.min, info.max, (70, 66), dtype=width).to(device)
     x, mask = raw.view(dtype), torch.rand(70, 66, device=device) > 0.5
     assert x.isnan().any()
-    for path in ("generic", "strided", "tiled"):
-        with iterlab.force_path(path):
-            for view, bits in ((x.t(), raw.t()), (x[:, ::2], raw[:, ::2])):
-                out = torch.empty(view.shape, dtype=dtype, device=device)
+    for view, bits in ((x.t(), raw.t()), (x[:, ::2], raw[:, ::2])):
+        out = torch.empty(view.shape, dtype=dtype, device=device)
+        for path in iterlab.plan("clone", view, out=out).legal_paths:
+            with iterlab.force_path(path):
                 assert torch.equal(torch.ops.iterlab.to.out(view, dtype, out=out).view(width), bits)
                 assert torch.equal(torch.ops.iterlab.clone.out(view, out=out).view(width), bits)
     chosen = torch.ops.iterlab.where(mask, x, x.flip(0))

@@ -23,7 +23,25 @@ FOUNDATION = {"exp", "leaky_relu", "add", "mul", "eq", "where", "to"}
 COMPARED = [entry for entry in WITH_TWIN if entry.name in FOUNDATION]
 
 # Bool differences, and quotients of integers.
-ADVISED = {"sub", "rsub", "addcdiv"}
+ADVISED = {
+    "sub",
+    "rsub",
+    "addcdiv",
+    "deg2rad",
+    "fmax",
+    "fmin",
+    "hardtanh",
+    "heaviside",
+    "isneginf",
+    "isposinf",
+    "maximum",
+    "minimum",
+    "neg",
+    "positive",
+    "rad2deg",
+    "relu",
+    "relu6",
+}
 
 NUMBERS = (3, 2.5, 0.1, True, 1.5 + 2j)
 TENSOR_DTYPES = (
@@ -123,7 +141,7 @@ def test_ordinary_values_of_every_dtype_and_mix(entry: OpEntry, device: str) -> 
 
 
 @pytest.mark.parametrize("entry", COMPARED, ids=name_of)
-def test_zero_dim_operands_keep_their_precision_beside_half_types(
+def test_zero_dim_operands_beside_half_types(
     entry: OpEntry, device: str
 ) -> None:
     if len(calls.promoted(entry, entry.inputs)) < 2:
@@ -304,6 +322,10 @@ def test_in_place(entry: OpEntry, device: str) -> None:
                 invoke(call, entry, operands, parameters)
             calls.assert_bitwise(target, before)
             continue
+        if dtype.is_complex and want.is_floating_point():
+            with pytest.raises(RuntimeError, match="its result is real"):
+                invoke(call, entry, operands, parameters)
+            continue
         version = target._version
         assert invoke(call, entry, operands, parameters) is target
         assert target._version == version + 1
@@ -329,7 +351,7 @@ def test_in_place_does_not_broadcast_its_target(entry: OpEntry, device: str) -> 
     operands, parameters, _ = plain_call(entry, device)
     target = operands[0][:1].clone()
     before = target.clone()
-    with pytest.raises(RuntimeError, match=rf"^iterlab::{entry.name}: expected an in-place"):
+    with pytest.raises(RuntimeError, match=rf"^iterlab::{entry.name}: expected an operand that is written"):
         invoke(function(entry, inplace=True), entry, [target, *operands[1:]], parameters)
     calls.assert_bitwise(target, before)
 

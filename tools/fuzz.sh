@@ -14,7 +14,7 @@ elif grep -qw avx2 /proc/cpuinfo; then
   capability=avx2
 fi
 cmake -S . -B build/fuzz -G Ninja -DPython_EXECUTABLE="$python" -DITERLAB_CUDA=OFF \
-  -DCMAKE_CXX_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -g1" >/dev/null
+  -DCMAKE_CXX_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fdelete-null-pointer-checks -g1" >/dev/null
 cmake --build build/fuzz --target iterlab_engine "iterlab_cpu_$capability" elementwise_fuzz
 libraries=$("$python" -c 'import os, torch; print(os.path.join(os.path.dirname(torch.__file__), "lib"))')
 LD_LIBRARY_PATH=$libraries ITERLAB_CPU_CAPABILITY=$capability \

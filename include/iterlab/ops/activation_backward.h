@@ -267,8 +267,8 @@ struct LogitBackward : Backward {
     const V zero = constant<V>(0), one = constant<V>(1);
     const V low = eps.given ? eps.value : zero;
     const V beyond = eps.given ? zero : constant<V>(std::numeric_limits<scalar_of<V>>::quiet_NaN());
-    const auto outside = math::either(math::lt(input, low), math::gt(input, one - low));
-    return math::select(outside, beyond, grad_output / (input * (one - input)));
+    const auto inside = math::both(math::ge(input, low), math::le(input, one - low));
+    return math::select(inside, grad_output / (input * (one - input)), beyond);
   }
 };
 
