@@ -54,6 +54,10 @@ test-cuda: ## on a GPU machine: build for the torch that CUDA_PYTHON has, then t
 cuda-check: ## compile the CUDA side and import it; needs nvcc, no GPU
 	tools/cuda_check.sh $(PYTHON)
 
+.PHONY: fuzz
+fuzz: $(INSTALLED) ## random calls of the engine under AddressSanitizer and UBSan (ARGS='seconds seed')
+	tools/fuzz.sh $(BIN)/python $(ARGS)
+
 ##@ Tidy
 
 # pre-commit runs the same four, see .pre-commit-config.yaml.

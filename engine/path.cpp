@@ -78,11 +78,7 @@ bool reads_along_inner(const Plan& plan) {
 }
 
 void choose_tile(Plan& plan) {
-  int64_t widest = 1;
-  for (int i = 0; i < plan.num_operands; ++i) {
-    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
-    widest = std::max({widest, element_size(operand.dtype), element_size(operand.lane_dtype)});
-  }
+  const int64_t widest = widest_element(plan);
   const int64_t most = kTileBytes / widest;
   const int64_t inner = plan.loop_shape.empty() ? 1 : plan.loop_shape[0];
   const int64_t rows = plan.loop_shape.size() < 2 ? 1 : plan.loop_shape[1];
@@ -111,10 +107,11 @@ void choose_tile(Plan& plan) {
   }
 }
 
-// In place if the kernel reads its dtype and its stride is one element, row by row; a packed tile is
-// one run, so there it must be flat.
+// In place if the kernel reads its dtype and its stride is one element, row by row; a packed tile
+// is one run, so there it must be flat.
 bool must_stage(const Plan& plan, const OperandPlan& operand) {
-  if (plan.path == Path::generic || operand.dtype != operand.lane_dtype) return true;
+  if (plan.path == Path::generic || operand.dtype != operand.lane_dtype || operand.rounded)
+    return true;
   const int64_t element = element_size(operand.dtype);
   if (plan.loop_shape.empty()) return false;
   if (operand.strides[0] != element && plan.loop_shape[0] != 1) return true;
@@ -122,8 +119,8 @@ bool must_stage(const Plan& plan, const OperandPlan& operand) {
   return packed && operand.strides[1] != element * plan.loop_shape[0];
 }
 
-// Past the caches, if it is too large for them and its tiles are whole cache lines: of a line that is
-// written in part, memory reads the rest.
+// Past the caches, if it is too large for them and its tiles are whole cache lines: of a line that
+// is written in part, memory reads the rest.
 bool is_streamed(const Plan& plan, const OperandPlan& operand) {
   const int64_t element = element_size(operand.dtype);
   if (!plan.may_stream || plan.path == Path::generic || operand.strides[0] != element ||
@@ -241,6 +238,15 @@ void choose_path(Plan& plan) {
   }
 }
 
+int64_t widest_element(const Plan& plan) {
+  int64_t widest = 1;
+  for (int i = 0; i < plan.num_operands; ++i) {
+    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    widest = std::max({widest, element_size(operand.dtype), element_size(operand.lane_dtype)});
+  }
+  return widest;
+}
+
 void choose_lane_dtypes(Plan& plan) {
   const bool may_convert =
       plan.op->converts_lanes && plan.path != Path::generic &&
@@ -249,9 +255,9 @@ void choose_lane_dtypes(Plan& plan) {
   for (int i = 0; i < plan.num_operands; ++i) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     // One value is converted once, when its buffer is filled.
-    const bool converts = may_convert && operand.layout != LayoutClass::broadcast &&
-                          (i < plan.num_outputs ? kernel_writes(operand.dtype)
-                                                : kernel_reads(operand.dtype));
+    const bool converts =
+        may_convert && operand.layout != LayoutClass::broadcast && !operand.rounded &&
+        (i < plan.num_outputs ? kernel_writes(operand.dtype) : kernel_reads(operand.dtype));
     operand.lane_dtype = converts ? operand.dtype : lanes;
     plan.converts = plan.converts || converts;
   }

@@ -62,6 +62,9 @@ void classify(Plan& plan);
 // States the path with its reason, the tile, and what is staged.
 void choose_path(Plan& plan);
 
+// Bytes of the largest element in memory or in a tile.
+int64_t widest_element(const Plan& plan);
+
 // States in which dtype the kernel finds the lanes of each operand. The path and the layouts are
 // known.
 void choose_lane_dtypes(Plan& plan);

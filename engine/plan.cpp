@@ -34,6 +34,27 @@ DType operand_dtype(const Operands& operands, const Plan& plan, int i) {
   return allocated ? plan.result_dtype : operands[i].dtype;
 }
 
+// Note [Rounded operands]
+// Half-precision dtypes compute in float, but a call's operands have the values of the common
+// dtype, as in ATen: an int32 or a 0-d float beside halves is rounded to half first, so that `half
+// == 0.1f` compares with half(0.1), and a float output beside a half result gets a half's value.
+// Where ATen's kernels read a number at its own precision, so does `wide_inputs`. The dtypes that
+// every half-precision dtype holds exactly need no rounding.
+bool is_rounded(const Operands& operands, const Plan& plan, const OpInfo& op, int i) {
+  if (plan.common_dtype == plan.compute_dtype) return false;
+  const DType dtype = plan.operands[static_cast<size_t>(i)].dtype;
+  if (i < operands.num_outputs) {
+    return dtype != plan.result_dtype && compute_dtype(plan.result_dtype) != plan.result_dtype;
+  }
+  const int input = i - operands.num_outputs;
+  const bool cast = ((op.promoted_inputs | op.number_inputs) >> input & 1u) != 0;
+  const bool wide = (op.wide_inputs >> input & 1u) != 0 &&
+                    operands.input(input).category() != PromotionCategory::Dimensioned;
+  const bool exact = dtype == plan.common_dtype || dtype == real_of(plan.common_dtype) ||
+                     dtype == DType::Bool || dtype == DType::Byte || dtype == DType::Char;
+  return cast && !wide && !exact;
+}
+
 // Whether every output is memory of its own, which no input reads. Note [Streaming stores]
 bool may_stream(const Operands& operands) {
   for (int o = 0; o < operands.num_outputs; ++o) {
@@ -150,17 +171,15 @@ void make_plain_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
   plan.numel = numel(plan.shape);
   plan.loop_shape.push_back(plan.numel);
   plan.legal_paths = path_bit(Path::vectorized) | path_bit(Path::strided) | path_bit(Path::generic);
-  int64_t widest = element_size(plan.compute_dtype);
   for (int i = 0; i < plan.num_operands; ++i) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     operand.dtype = i < plan.num_outputs ? plan.result_dtype : first.dtype;
     const int64_t element = element_size(operand.dtype);
     operand.strides.push_back(element);
     plan.bytes += element * plan.numel;
-    widest = std::max(widest, element);
   }
-  plan.tile_inner = kTileBytes / widest;
   choose_lane_dtypes(plan);
+  plan.tile_inner = kTileBytes / widest_element(plan);
   for (int i = 0; i < plan.num_operands; ++i) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     operand.staged = operand.dtype != operand.lane_dtype;
@@ -177,7 +196,9 @@ void make_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
   plan.numel = numel(plan.shape);
   plan.may_stream = may_stream(operands);
   for (int i = 0; i < operands.size(); ++i) {
-    plan.operands[static_cast<size_t>(i)].dtype = operand_dtype(operands, plan, i);
+    OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    operand.dtype = operand_dtype(operands, plan, i);
+    operand.rounded = is_rounded(operands, plan, op, i);
   }
   if (plan.same_layout) {
     flatten(operands, plan);

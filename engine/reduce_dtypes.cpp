@@ -49,8 +49,10 @@ void plan_reduce_dtypes(const OpInfo& op, DType input, DType argument, DType def
   const bool given = argument != DType::Undefined;
   element = given ? argument : input;
   if (op.reduction.ints_to_float && is_integral(element, true)) element = default_dtype;
-  if (!op.dtypes.contains(element))
-    refuse_dtype(op, "expected a dtype that it computes in, got " + dtype_text(element));
+  const bool narrows_complex = is_complex(input) && !op.dtypes.contains(input);
+  if (narrows_complex || !op.dtypes.contains(element))
+    refuse_dtype(op, "expected a dtype that it computes in, got " +
+                         dtype_text(narrows_complex ? input : element));
   if (op.reduction.schema == ReduceSchema::Order) check_norm_dtype(op, input, element);
   for (size_t i = 0; i < kMaxResults; ++i)
     results[i] = result_dtype(op.reduction.results[i], input, element, given);

@@ -135,7 +135,7 @@ DimSet reduced_dims(std::optional<std::span<const int64_t>> dims, int ndim, cons
   }
   DimSet all;
   for (int d = 0; d < ndim; ++d) all.set(static_cast<size_t>(d));
-  if (!dims || dims->empty()) return all;
+  if (!dims || (dims->empty() && !op.reduction.empty_is_none)) return all;
   DimSet chosen;
   const int range = std::max(ndim, 1);
   for (int64_t dim : *dims) {

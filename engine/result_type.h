@@ -132,6 +132,11 @@ void plan_dtypes(const BasicOperands<Int>& operands, const OpInfo& op, BasicShap
   for (int i = 0; i < operands.num_outputs; ++i) {
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated) continue;
+    if (output.output_kind == OutputKind::Inplace && plan.result_dtype == real_of(common) &&
+        is_complex(common)) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      "expected no complex operand in place: its result is real");
+    }
     if (!can_cast(plan.result_dtype, output.dtype)) {
       throw PlanError(PlanError::Kind::Runtime, op,
                       "expected an output that can hold a result of dtype " +

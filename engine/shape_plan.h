@@ -16,9 +16,11 @@ void inspect_outputs(const BasicOperands<Int>& operands, const OpInfo& op,
     const auto& output = operands.output(i);
     if (output.output_kind == OutputKind::Allocated || same_sizes(output.sizes, plan.shape))
       continue;
-    if (output.output_kind == OutputKind::Inplace) {
+    const bool in_place = output.output_kind == OutputKind::Inplace;
+    if (in_place || operands.output_is_input) {
       throw PlanError(PlanError::Kind::Runtime, op,
-                      "expected an in-place operand of the broadcast shape " +
+                      std::string("expected an ") + (in_place ? "in-place" : "output that is an") +
+                          " operand of the broadcast shape " +
                           shape_text(std::span<const Int>(plan.shape.data(),
                                                           static_cast<size_t>(plan.shape.size()))) +
                           ", got shape " + shape_text(output.sizes));

@@ -236,6 +236,7 @@ const ParsedCall::Overload& ParsedCall::chosen(torch::PythonArgs& parsed) const 
     if (tensor && given != nullptr && !THPVariable_Check(given))
       numbers += "_" + arguments[i].name();
   }
+  if (numbers == "Scalar") return first;  // none
   for (const Overload& overload : overloads_) {
     if (overload.op.schema().overload_name() == numbers) return overload;
   }

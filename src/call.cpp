@@ -19,6 +19,8 @@ void plan_call(const OpInfo& op, const Arguments& arguments, Output output, bool
   check_devices(op, arguments, output.tensor, at::kCPU);
   describe_call(op, arguments, output, operands);
   make_plan(operands, op, plan);
+  if (output.exact && output.tensor->scalar_type() != plan.result_dtype)
+    throw PlanError(PlanError::Kind::Runtime, op, "expected an output of the result's dtype");
   check_parameters(op, arguments, plan.common_dtype);
   check_numbers(op, arguments, plan.common_dtype);
 }

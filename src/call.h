@@ -12,6 +12,7 @@ namespace iterlab {
 struct Output {
   OutputKind kind = OutputKind::Allocated;
   at::Tensor* tensor = nullptr;  // of Given and Inplace
+  bool exact = false;            // of Given: it must have the result's dtype
 };
 
 // Compute the result, on the CPU. Return it where they allocate it, an undefined tensor where the

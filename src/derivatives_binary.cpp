@@ -1,4 +1,6 @@
 // Derivatives of the operators with two and three operands, and of those that move data.
+#include "iterlab/ops/binary.h"
+#include "src/call_operator.h"
 #include "src/derivatives.h"
 
 #include <ATen/TensorOperators.h>
@@ -132,7 +134,9 @@ const Derivative derivatives[] = {
      .saves_result = true},
     {.op = "ldexp",
      .inputs = {[](const Tensor& grad, const Saved& saved) {
-                  return grad * at::pow(2, saved.inputs[1]).conj();
+                  const Tensor& exponent = saved.inputs[1];
+                  return exponent.is_complex() ? grad * at::pow(2, exponent).conj()
+                                               : call<ops::Ldexp>(grad, exponent);
                 },
                 [](const Tensor& grad, const Saved& saved) {
                   return grad * (saved.result * 0.693147180559945309417).conj();

@@ -35,8 +35,11 @@ void describe_call(const OpInfo& op, const Arguments& arguments, Output output,
   plan_parameters(op, arguments, operands);
   if (output.kind != OutputKind::Allocated) operands.output(0) = describe<Int>(*output.tensor);
   operands.output(0).output_kind = output.kind;
-  for (int i = 0; i < arguments.num_tensors; ++i)
+  for (int i = 0; i < arguments.num_tensors; ++i) {
     operands.input(i) = describe<Int>(*arguments.tensors[i]);
+    if (output.kind == OutputKind::Given && output.tensor->is_same(*arguments.tensors[i]))
+      operands.output_is_input = true;
+  }
 }
 
 template <class Int>

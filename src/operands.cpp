@@ -136,6 +136,32 @@ at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments) {
   return with_torch_errors([&] { return common_dtype(operands, op, promoted_by); });
 }
 
+namespace {
+
+// Raises where `number` has no value of `dtype`, as at::Scalar does, with its text.
+void check_fits(const OpInfo& op, const at::Scalar& number, DType dtype) {
+  const auto check = [&](auto zero) {
+    try {
+      static_cast<void>(number.to<decltype(zero)>());
+    } catch (const std::runtime_error& error) {
+      throw PlanError(PlanError::Kind::Runtime, op, error.what());
+    }
+  };
+  if (number.isIntegral(true) && number.toLong() >= 0 && number.toLong() <= 127) return;
+  switch (compute_dtype(dtype)) {
+#define ITERLAB_CASE(type, name, text) \
+  case DType::name:                    \
+    check(type{});                     \
+    break;
+    ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_CASE)
+#undef ITERLAB_CASE
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
 void check_parameters(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
   const auto refuse = [&](const std::string& what) {
     throw PlanError(PlanError::Kind::Runtime, op, what);
@@ -157,7 +183,10 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     }
     if (parameter.at_least_zero && value.real < 0)
       refuse("expected " + name() + " to be at least 0");
-    if (parameter.kind != ParameterKind::Alpha) continue;
+    if (parameter.kind != ParameterKind::Alpha) {
+      if (parameter.kind == ParameterKind::Scalar) check_fits(op, as_scalar(value), common_dtype);
+      continue;
+    }
     if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
       refuse("expected a number for " + name() + ", got a bool: bool goes with bool results only");
     }
@@ -168,6 +197,7 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     if (!is_complex(common_dtype) && value.kind == Number::Kind::Complex) {
       refuse("expected a real number for " + name() + " with real operands, got a complex number");
     }
+    check_fits(op, as_scalar(value), common_dtype);
   }
   if (op.refuses_parameters == nullptr) return;
   const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
@@ -177,24 +207,6 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
         std::string("expected ") + refusal.expected);
   }
 }
-
-namespace {
-
-// Raises as at::Scalar does where `number` has no value of `dtype`.
-void check_fits(const at::Scalar& number, DType dtype) {
-  switch (compute_dtype(dtype)) {
-#define ITERLAB_CASE(type, name, text)    \
-  case DType::name:                       \
-    static_cast<void>(number.to<type>()); \
-    break;
-    ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_CASE)
-#undef ITERLAB_CASE
-    default:
-      break;
-  }
-}
-
-}  // namespace
 
 void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
   if (!op.numbers_must_fit && op.number_inputs == 0 && op.extra != Extra::Power) return;
@@ -206,11 +218,14 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
                           " to be a number or a 0-d tensor, got a tensor with " +
                           std::to_string(tensor.dim()) + " dims");
     }
-    const std::optional<at::Scalar> number = arguments.number(i);
+    const bool has_value = (op.number_inputs >> i & 1u) != 0 && tensor.is_cpu();
+    const std::optional<at::Scalar> number = has_value ? tensor.item() : arguments.number(i);
     if (!number) continue;
-    if (op.numbers_must_fit) check_fits(*number, common_dtype);
-    if (op.extra == Extra::Power && i + 1 == arguments.num_tensors &&
-        is_integral(common_dtype, true) && number->toLong() < 0) {
+    if (op.numbers_must_fit) check_fits(op, *number, common_dtype);
+    const bool integer_power = op.extra == Extra::Power && i + 1 == arguments.num_tensors &&
+                               is_integral(common_dtype, true);
+    if (integer_power) check_fits(op, *number, common_dtype);
+    if (integer_power && number->toLong() < 0) {
       throw PlanError(PlanError::Kind::Runtime, op,
                       "expected no negative integer powers of integers, got " +
                           std::to_string(number->toLong()));

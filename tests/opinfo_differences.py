@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Difference:
     """Failures of some tests of test_opinfo.py that are meant.
 
-    `what` is a pattern that each of them matches: operands and message. An entry that no failure
+    `operators` are ids of OpInfos. `what` is a pattern that each failure matches: operands and
+    message. An entry that no failure
     of one of its operators in one of its tests matches is an error there.
     """
 
@@ -23,15 +24,15 @@ class Difference:
 TAKES_NUMBERS = (
     "atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp_max "
     "clamp_min copysign eq fmax fmin fmod gcd ge gt heaviside hypot igamma igammac isclose lcm "
-    "ldexp le logaddexp logical_and logical_or logical_xor lt maximum minimum ne nextafter pow "
-    "remainder rsub special_xlog1py special_zeta xlogy"
+    "ldexp le logaddexp logical_and logical_or logical_xor lt max.binary maximum min.binary "
+    "minimum ne nextafter pow remainder rsub special.xlog1py special.zeta xlogy"
 )
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         tuple(TAKES_NUMBERS.split()),
         ("errors",),
-        r"got tensor\(.*torch's (Type|Index)Error",
+        r"got (tensor\(|NotImplemented).*torch's (Type|Index)Error",
         "a number is taken wherever a tensor operand is; of max and min, as `other`",
     ),
     Difference(
@@ -41,25 +42,49 @@ DIFFERENCES: tuple[Difference, ...] = (
         "reductions take more than 64 dims",
     ),
     Difference(
-        ("div",),
-        ("samples", "reference"),
-        r"float16.*rounding_mode='(trunc|floor)'.*not close",
+        ("div.trunc_rounding",),
+        ("samples", "rare samples"),
+        r"float16.*not close",
         "torch rounds the quotient to the half type before it cuts it",
     ),
     Difference(
-        ("floor_divide",),
+        ("div.trunc_rounding", "div.floor_rounding", "floor_divide"),
         ("reference",),
         r"float16.*not close",
         "torch rounds the quotient to the half type before it cuts it",
     ),
     Difference(
-        ("logit", "special_ndtr"),
-        ("samples",),
-        r"bfloat16.*not close",
+        ("logit", "special.ndtr"),
+        ("samples", "rare samples", "reference"),
+        r"float16.*not close",
         "torch rounds to the half type between the steps of the formula, which cancel",
     ),
     Difference(
-        ("hardtanh",),
+        ("special.i0e", "nn.functional.tanhshrink"),
+        ("reference",),
+        r"float16.*not close",
+        "torch rounds to the half type between the steps of the formula, which cancel",
+    ),
+    Difference(
+        ("ldexp",),
+        ("reference",),
+        r"not close.*difference: nan",
+        "scaled exactly; torch multiplies by 2^other, which overflows",
+    ),
+    Difference(
+        ("mul", "square"),
+        ("reference",),
+        r"complex.*not close.*difference: nan",
+        "a product of infinite parts: torch's loops for vectors and for scalars differ in its nans",
+    ),
+    Difference(
+        ("angle", "conj_physical", "nn.functional.logsigmoid", "positive", "rsub"),
+        ("reference",),
+        r"strides",
+        "a new tensor in the order of the first operand's dims",
+    ),
+    Difference(
+        ("nn.functional.hardtanh",),
         ("errors",),
         r"min_val not above max_val.*torch's ValueError",
         "RuntimeError, as of other arguments that do not fit together; torch's check is in Python",

@@ -141,6 +141,14 @@ def test_in_place_gradients_and_tangents() -> None:
         assert torch.equal(forward_ad.unpack_dual(dual).tangent, torch.zeros(3))
 
 
+def test_ldexp_with_integer_exponents() -> None:
+    """Negative ones too: an integer power of 2 would be 0."""
+    x = torch.rand(5, dtype=torch.float64, requires_grad=True)
+    exponent = torch.tensor([-3, -1, 0, 2, 1000], dtype=torch.int32)
+    (grad,) = torch.autograd.grad(ops.ldexp(x, exponent).sum(), x)
+    torch.testing.assert_close(grad, torch.full((5,), 2.0, dtype=torch.float64) ** exponent)
+
+
 def test_not_differentiable() -> None:
     a = torch.ones(3, requires_grad=True)
     for name in ("eq", "lt", "logical_and", "isclose"):

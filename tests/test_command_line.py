@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import iterlab
 from iterlab.cli import main
 
 ADD = ["explain", "add", "f32[64,64]", "f32[64,64].t()"]
@@ -33,11 +34,39 @@ def test_explain_in_a_mode(mode: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert ("Meta" in states) == (mode == "fake")
 
 
-def test_explain_prints_plain_text_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(ADD) == 0
+@pytest.mark.parametrize("command", [ADD, ["ops"], ["doctor"]], ids=["explain", "ops", "doctor"])
+def test_output_is_plain_when_piped(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command) == 0
     out = capsys.readouterr().out
-    assert "Dispatch, in call order" in out and "\x1b" not in out
+    assert len(out.splitlines()) > 8 and "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        main(["--version"])
+    assert leaving.value.code == 0
+    assert capsys.readouterr().out == f"iterlab {iterlab.__version__}\n"
+
+
+def test_profile_prints_json_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nprint('hello')\ntorch.ones(9) + 1\n")
+    assert main(["profile", "--json", str(script)]) == 0
+    printed = capsys.readouterr()
+    assert "hello" in printed.err
+    assert any("script.py:3" in row["name"] for row in json.loads(printed.out)["rows"])
+
+
+def test_a_script_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import torch\ntorch.ones(9) + 1\ntorch.ones(2) @ torch.ones(3)\n")
+    assert main(["profile", str(script)]) == 1
+    printed = capsys.readouterr()
+    assert "script.py:2" in printed.out  # what ran until then
+    error = printed.err.splitlines()
+    assert error[0].startswith("Traceback") and "script.py" in error[1] and "line 3" in error[1]
+    assert error[-1].startswith("RuntimeError")
 
 
 def test_explain_runs_and_writes_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +78,9 @@ def test_explain_runs_and_writes_html(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_explain_reductions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "sum", "f32[8,16]", "--dim", "0", "--keepdim", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["plan"]["output_shape"] == [1, 16]
+    assert main(["explain", "argmax", "f32[8,16]", "--dim", "1", "--run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["plan"]["output_shape"] == [8] and found["measured"]["seconds"] > 0
 
 
 @pytest.mark.parametrize("command", ["ops", "doctor"])
@@ -72,6 +104,16 @@ WRONG = {
     "nothing to map over": ["explain", "add", "1", "f32[]", "--mode", "vmap"],
     "no script": ["profile"],
     "missing script": ["profile", "missing.py"],
+    "a folder as script": ["profile", "."],
+    "too many operands": ["explain", "add", "f32[2]", "f32[2]", "f32[2]"],
+    "a size that is no int64": ["explain", "add", "f32[99999999999999999999]", "1"],
+    "a call that no overload takes": ["explain", "aten::softmax", "f32[2,2]"],
+    "a page in no folder": [*ADD, "--html", "no/such/folder/page.html"],
+    "a report in no folder": ["profile", "--html", "no/such/folder/page.html", __file__],
+    "a page that is a folder": [*ADD, "--html", "."],
+    "a case that is none": ["bench", "--case", "no such case"],
+    "no threads": ["bench", "--threads", "0"],
+    "a picture in no folder": ["demo", "--picture", "no/such/folder/picture.png"],
 }
 
 

@@ -131,42 +131,6 @@ def test_fusion_is_opt_in() -> None:
     assert "iterlab" in generated_code(fn, x)
 
 
-FAMILIES = {
-    "one operand": [e for e in calls.ELEMENTWISE if len(e.inputs) == 1],
-    "two operands": [e for e in calls.ELEMENTWISE if len(e.inputs) == 2],
-    "more operands": [e for e in TABLE if e.kind == "elementwise" and len(e.inputs) > 2],
-    "reductions": calls.REDUCTIONS,
-}
-
-
-class Family(torch.nn.Module):
-    """A call of every operator of a family."""
-
-    def __init__(self, entries: list[OpEntry]) -> None:
-        super().__init__()
-        self.entries = entries
-
-    def forward(self, *values: torch.Tensor) -> list[torch.Tensor]:
-        left, results = list(values), []
-        for entry in self.entries:
-            mine, left = left[: len(entry.inputs)], left[len(entry.inputs) :]
-            results += calls.outputs_of(sample_calls.call(entry, mine))
-        return results
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_aotinductor_package_of_a_family(family: str, tmp_path: Path) -> None:
-    entries = FAMILIES[family]
-    values = tuple(value for entry in entries for value in sample_calls.operands(entry))
-    model = Family(entries)
-    path = torch._inductor.aoti_compile_and_package(
-        torch.export.export(model, values), package_path=str(tmp_path / "family.pt2")
-    )
-    got = torch._inductor.aoti_load_package(path)(*values)
-    torch.testing.assert_close(got, model(*values), equal_nan=True)
-
-
 @pytest.mark.slow
 def test_aotinductor_package(tmp_path: Path) -> None:
     path = torch._inductor.aoti_compile_and_package(

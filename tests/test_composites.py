@@ -81,6 +81,7 @@ def test_every_overload_has_arguments() -> None:
 
 
 @pytest.mark.parametrize("full_name", OVERLOADS)
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # opcheck asks for it
 def test_opcheck(full_name: str, device: str) -> None:
     functional = functional_of(full_name) == full_name
     args, kwargs = arguments(full_name, grad=functional, device=device)

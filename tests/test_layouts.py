@@ -132,6 +132,23 @@ def test_every_path_gives_the_bits_of_generic(entry: OpEntry, case: Case, device
                     calls.assert_bitwise(got, want, (*what, path))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_what_moves_values_keeps_the_payload_of_a_nan(dtype: torch.dtype, device: str) -> None:
+    width = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+    info = torch.iinfo(width)
+    raw = torch.randint(info.min, info.max, (70, 66), dtype=width).to(device)
+    x, mask = raw.view(dtype), torch.rand(70, 66, device=device) > 0.5
+    assert x.isnan().any()
+    for path in ("generic", "strided", "tiled"):
+        with iterlab.force_path(path):
+            for view, bits in ((x.t(), raw.t()), (x[:, ::2], raw[:, ::2])):
+                out = torch.empty(view.shape, dtype=dtype, device=device)
+                assert torch.equal(torch.ops.iterlab.to.out(view, dtype, out=out).view(width), bits)
+                assert torch.equal(torch.ops.iterlab.clone.out(view, out=out).view(width), bits)
+    chosen = torch.ops.iterlab.where(mask, x, x.flip(0))
+    assert torch.equal(chosen.view(width), torch.where(mask, raw, raw.flip(0)))
+
+
 @pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
 def test_an_element_does_not_depend_on_length_or_position(entry: OpEntry, device: str) -> None:
     """Lengths 0 to 130 at every offset 0 to 15: vector bodies, tails and heads agree."""

@@ -50,7 +50,7 @@ def every_twin(*marks: Any) -> Any:
 
 def run(test: str, twin: Twin, checks: Checks) -> None:
     """Run all checks; what fails must be among DIFFERENCES, and what is among them must fail."""
-    expected = [one for one in DIFFERENCES if twin.name in one.operators and test in one.tests]
+    expected = [one for one in DIFFERENCES if twin.id in one.operators and test in one.tests]
     failures, count = [], 0
     for what, check in checks:
         count += 1

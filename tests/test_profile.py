@@ -6,6 +6,7 @@ import html.parser
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,21 @@ def test_the_tree_goes_from_lines_to_kernels() -> None:
     assert isinstance(plan, iterlab.Plan)
     assert kernels[0].name.startswith(f"iterlab::add [{plan.path} ")
     assert kernels[0].loop == classify.ITERLAB
+    assert "iterlab::plan" in {one.name for one in named["iterlab::add"].rows}
     assert named["aten::t"].rows[0].rows[0].loop == classify.VIEW
+
+
+def test_profiling_does_not_import_the_compiler() -> None:
+    """That takes seconds, and the start of a profile is what a user waits for."""
+    code = (
+        "import sys, torch, iterlab\n"
+        "iterlab.profile(torch.neg, torch.ones(3))\n"
+        "assert not {'torch._dynamo', 'torch._inductor'} & set(sys.modules)\n"
+        "import torch._inductor\n"
+        "assert torch._inductor.__name__ == 'torch._inductor'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_composites_unfold() -> None:

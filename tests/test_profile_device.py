@@ -249,3 +249,13 @@ def test_gaps_of_a_run_on_a_gpu(device: str) -> None:
 
     (gaps,) = [one for one in iterlab.profile(work).findings if one.kind == "gaps"]
     assert gaps.count >= 2 and 0.04 <= gaps.seconds < 0.5
+
+
+@pytest.mark.cuda
+def test_ranges_of_calls_on_a_gpu(device: str) -> None:
+    x = torch.randn(64, 64, device=device)
+    profile = iterlab.profile(lambda: torch.ops.iterlab.sum(torch.ops.iterlab.add(x, x.t()), [0]))
+    names = [node.name for node in profile.trace.walk()]
+    assert names.count("iterlab::plan") == 2
+    with torch.autograd.profiler.emit_nvtx():  # the same ranges, for Nsight Systems
+        torch.ops.iterlab.add(x, x)

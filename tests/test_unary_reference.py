@@ -114,7 +114,7 @@ def expected(
     """torch's result; of half types, that in float, rounded once. None where torch has none."""
     dtype = inputs[-1].dtype
     halves = (torch.float16, torch.bfloat16, torch.complex32)
-    rounds = dtype in halves and entry.promotion != "always_bool"
+    rounds = dtype in halves and entry.promotion not in ("always_bool", "always_int")
     rounds = rounds and entry.name != "nan_to_num"
     try:
         if rounds:
@@ -228,7 +228,7 @@ DIFFERENTIABLE = [
         entry, parameters, dtype, id=f"{entry.name}-{'-'.join(map(str, parameters))}-{dtype}"
     )
     for entry in ENTRIES
-    if entry.promotion != "always_bool"
+    if entry.promotion not in ("always_bool", "always_int")
     for dtype in (torch.float64, torch.complex128)
     if samples.short_name(dtype) in entry.dtypes
     for parameters in PARAMETERS.get(entry.name, [{}])

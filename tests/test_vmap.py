@@ -13,6 +13,7 @@ import torch
 from sample_calls import TABLE
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
+import iterlab
 from iterlab import OpEntry
 
 # torch.func scripts its own jvp rules.
@@ -58,7 +59,28 @@ def test_every_overload_has_a_rule(entry: OpEntry) -> None:
     for overload in calls.overloads(entry).values():
         if all(str(a.type) != "Tensor" for a in overload._schema.arguments):
             continue  # numbers alone
-        assert torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "FuncTorchBatched")
+        keys = ("FuncTorchBatched", "FuncTorchBatchedDecomposition")
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        assert any(has_kernel(overload.name(), key) for key in keys)
+
+
+def test_masked_fill_with_a_value_for_each_sample() -> None:
+    """The value must be one, in each sample."""
+    x, mask = torch.randn(3, 4), torch.rand(3, 4) > 0.5
+    values = torch.arange(3.0)
+    got = torch.vmap(iterlab.masked_fill)(x, mask, values)
+    assert torch.equal(got, torch.where(mask, values[:, None], x))
+    written = x.clone()
+    torch.vmap(iterlab.masked_fill_)(written, mask, values)
+    assert torch.equal(written, got)
+
+
+def test_results_by_name_are_tensors_to_vmap() -> None:
+    x = torch.randn(3, 4, 5)
+    got = torch.vmap(lambda sample: iterlab.max(sample, 1))(x)
+    want = x.max(2)
+    assert torch.equal(got.values, want.values)
+    assert torch.equal(got.indices, want.indices)
 
 
 @pytest.mark.parametrize("entry", calls.ELEMENTWISE, ids=calls.name_of)

@@ -49,6 +49,14 @@ int kernel_type(const Plan& plan) {
   return compute_index(by_width[width_index(element_size(plan.compute_dtype))]);
 }
 
+// A packed tile of `lanes`, rounded to the common dtype: Note [Rounded operands]. `raw` is scratch.
+void round_lanes(const Call& call, char* lanes, char* raw, int64_t count) {
+  const int common = type_index(call.plan.common_dtype);
+  const int compute = type_index(call.plan.compute_dtype);
+  call.stage.cast[compute][common](lanes, raw, count);
+  call.stage.cast[common][compute](raw, lanes, count);
+}
+
 template <class Body>
 void for_pieces(const Plan& plan, const Parallel& parallel, int64_t count, const Body& body) {
   share(parallel, count, static_cast<double>(plan.bytes) * plan.op->cost, body);
@@ -182,6 +190,8 @@ class TileRunner {
       if (operand.staged) {
         stage_in(call_.stage, tiles[i], operand.dtype, operand.lane_dtype, pointers[i],
                  buffers_[i].raw);
+        if (operand.rounded)
+          round_lanes(call_, pointers[i], buffers_[i].raw, tiles[i].inner * tiles[i].rows);
         if (pointers[i] == buffers_[i].lanes) staged_[i] = tiles[i];
       }
     }
@@ -193,6 +203,8 @@ class TileRunner {
     }
     for (int i = 0; i < plan.num_outputs; ++i) {
       const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+      if (operand.rounded)
+        round_lanes(call_, pointers[i], buffers_[i].raw, tiles[i].inner * tiles[i].rows);
       if (operand.staged)
         stage_out(call_.stage, tiles[i], operand.lane_dtype, operand.dtype, pointers[i],
                   buffers_[i].raw, operand.streamed);
@@ -203,9 +215,9 @@ class TileRunner {
   // Outputs too have lanes.
   bool reads(int operand) const { return (unread_ >> operand & 1u) == 0; }
 
-  // Where the result is an input's lanes and one of the two is staged, both are the same memory: the
-  // input is staged where the output lies, or the output written from where the input lies. True
-  // if there is nothing left to compute.
+  // Where the result is an input's lanes and one of the two is staged, both are the same memory:
+  // the input is staged where the output lies, or the output written from where the input lies.
+  // True if there is nothing left to compute.
   bool share_lanes(char** pointers) const {
     if (moved_ < 0) return false;
     const bool into_output = !call_.plan.operands[0].staged;
@@ -278,6 +290,7 @@ class GenericRunner {
     for (int64_t k = 0; k < count; ++k, packed += element)
       std::memcpy(packed, call_.data[i] + offsets_[k], element);
     if (cast != nullptr) cast(buffers_[i].raw, buffers_[i].lanes, count);
+    if (operand.rounded) round_lanes(call_, buffers_[i].lanes, buffers_[i].raw, count);
   }
 
   void store(int i, int64_t first, int64_t count) {
@@ -285,6 +298,7 @@ class GenericRunner {
     const auto element = static_cast<size_t>(element_size(operand.dtype));
     const CastFn cast =
         call_.stage.cast[type_index(call_.plan.compute_dtype)][type_index(operand.dtype)];
+    if (operand.rounded) round_lanes(call_, buffers_[i].lanes, buffers_[i].raw, count);
     if (cast != nullptr) cast(buffers_[i].lanes, buffers_[i].raw, count);
     const char* packed = cast != nullptr ? buffers_[i].raw : buffers_[i].lanes;
     element_offsets(call_.plan, operand, first, count, offsets_);

@@ -21,8 +21,8 @@ namespace iterlab::cpu {
 // type.
 using LanesFn = void (*)(int64_t count, char* const* data, const Number* parameters);
 
-// The dtypes that contiguous operands have in memory, outputs first, where the functor runs in float
-// and converts as it loads and stores. `streamed`: results are written past the caches.
+// The dtypes that contiguous operands have in memory, outputs first, where the functor runs in
+// float and converts as it loads and stores. `streamed`: results are written past the caches.
 struct LaneFormats {
   DType dtype[kMaxOperands];
   bool streamed;

@@ -1,6 +1,5 @@
 // The kernels of elementary functions.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/vec_elementary.h"
 #include "engine/cpu/vml.h"
 #include "iterlab/ops/elementary.h"
 

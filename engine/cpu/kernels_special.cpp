@@ -1,7 +1,5 @@
 // The kernels of special functions.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/vec_elementary.h"
-#include "engine/cpu/vec_special.h"
 #include "engine/cpu/vml.h"
 #include "iterlab/ops/special.h"
 

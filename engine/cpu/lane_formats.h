@@ -118,8 +118,7 @@ ITERLAB_FN __m128i to_bfloat16(__m256 value) {
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
   const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
-  return pack_lanes(
-      _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_set1_epi32(0x7FC0), nan));
+  return pack_lanes(_mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_set1_epi32(0x7FC0), nan));
 }
 
 template <class T>
@@ -172,8 +171,8 @@ ITERLAB_FN void store_vector(char* data, const FloatVector& value, Store /*store
 
 #endif
 
-// Out of line: GCC 12 copies a part of an array that it knows with a string instruction, which takes
-// longer to start than the copy does.
+// Out of line: GCC 12 copies a part of an array that it knows with a string instruction, which
+// takes longer to start than the copy does.
 [[gnu::noinline]] inline void copy_part(char* to, const char* from, int64_t bytes) {
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }

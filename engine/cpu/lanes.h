@@ -84,10 +84,11 @@ auto functor_arguments([[maybe_unused]] const Number* numbers, std::index_sequen
 // The functor with its parameters bound: a function of the inputs' lanes.
 template <class Op, class V, class T>
 auto bind_parameters(const Number* numbers) {
-  return [fixed = functor_arguments<Op, V, T>(
-              numbers, std::make_index_sequence<number_parameters<Op>()>{})](const auto&... values) {
-    return std::apply([&](const auto&... rest) { return Op{}(values..., rest...); }, fixed);
-  };
+  return
+      [fixed = functor_arguments<Op, V, T>(
+           numbers, std::make_index_sequence<number_parameters<Op>()>{})](const auto&... values) {
+        return std::apply([&](const auto&... rest) { return Op{}(values..., rest...); }, fixed);
+      };
 }
 
 template <class Op, class T, size_t... inputs>

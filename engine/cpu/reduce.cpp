@@ -151,7 +151,11 @@ class StripRunner {
       return kernels_.few_rows(strip.input, stride, plan_.reduced, strip.columns, plan_.number,
                                row);
     }
-    load({strip.input, column, stride, strip.columns, plan_.reduced}, staged_);
+    const Tile tile{strip.input, column, stride, strip.columns, plan_.reduced};
+    Tile next = tile;
+    next.data += strip.columns * column;
+    prefetch(next, element_size(plan_.input_dtype));  // of the next strip: Note [Prefetch]
+    load(tile, staged_);
     kernels_.few_rows(staged_, strip.columns * call_.element, plan_.reduced, strip.columns,
                       plan_.number, row);
   }

@@ -24,9 +24,9 @@ ITERLAB_FN complex<T> ours(const thrust::complex<T>& x) {
 
 }  // namespace iterlab_detail
 
-#define ITERLAB_COMPLEX(name)                                                  \
-  template <class T>                                                           \
-  ITERLAB_FN complex<T> name(const complex<T>& x) {                            \
+#define ITERLAB_COMPLEX(name)                                             \
+  template <class T>                                                      \
+  ITERLAB_FN complex<T> name(const complex<T>& x) {                       \
     return iterlab_detail::ours(thrust::name(iterlab_detail::theirs(x))); \
   }
 ITERLAB_COMPLEX(exp)
@@ -47,7 +47,8 @@ ITERLAB_COMPLEX(acosh)
 ITERLAB_COMPLEX(atanh)
 #undef ITERLAB_COMPLEX
 
-// exp(exponent * log(x)): the error grows with what exp is taken of, so float is computed in double.
+// exp(exponent * log(x)): the error grows with what exp is taken of, so float is computed in
+// double.
 template <class T>
 ITERLAB_FN complex<T> pow(const complex<T>& x, const complex<T>& exponent) {
   using Wide = thrust::complex<double>;

@@ -150,8 +150,12 @@ struct RowRun {
       if (g + 1 < G) load_plain(next, unit + blockDim.x, Inputs{});
       typename F::Result out[V];
       apply(arriving, out, Inputs{});
-      store_contiguous<Out>(args.operands[0].data + unit * (V * static_cast<int>(sizeof(Out))), out,
-                            true);
+      char* const to = args.operands[0].data + unit * (V * static_cast<int>(sizeof(Out)));
+      if constexpr (fills_words(V, sizeof(Out))) {
+        store_contiguous<Out>(to, out, true);
+      } else {
+        store_group<Out>(to, Extent{0, V}, out);
+      }
       if (g + 1 < G) arriving = next;
     }
   }

@@ -165,7 +165,9 @@ struct OpInfo {
   uint32_t number_inputs;  // bit i: input i is one value, a number or a 0-d tensor, which is cast
                            // to the common dtype and takes no part in promotion
   uint32_t
-      unread_inputs;      // bit i: input i gives shape, dtype and layout; its elements are not read
+      unread_inputs;     // bit i: input i gives shape, dtype and layout; its elements are not read
+  uint32_t wide_inputs;  // bit i: input i keeps its precision where it is a number or a 0-d tensor.
+                         // Note [Rounded operands]
   bool numbers_must_fit;  // a number that the common dtype cannot hold is refused, not wrapped
   InputCheck refuses;     // null, or the definition's own check
   int num_parameters;
@@ -174,6 +176,7 @@ struct OpInfo {
   Promotion promotion;
   DTypeSet dtypes;         // common dtypes that the operator computes
   DTypeSet number_dtypes;  // and those that it computes where its last input is a number
+  DTypeSet beyond_torch;   // those of inputs that its twin in torch refuses
   int rounding_parameter;  // a Choice that, unless it is the first one, makes the promotion Default
                            // and the common dtypes these; -1: none
   DTypeSet rounded_dtypes;
@@ -182,7 +185,7 @@ struct OpInfo {
   uint8_t variants;
   bool moves_bits;  // only moves values: computed on raw bits of the element's width, whatever the
                     // dtype
-  bool converts_lanes;  // kernels in float read and write other dtypes: Note [Lane formats]
+  bool converts_lanes;     // kernels in float read and write other dtypes: Note [Lane formats]
   bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
                            // or those of a memory format argument
   AutocastPolicy autocast;
@@ -202,6 +205,7 @@ struct Elementwise {
   static constexpr uint32_t bool_inputs = 0;
   static constexpr uint32_t number_inputs = 0;
   static constexpr uint32_t unread_inputs = 0;
+  static constexpr uint32_t wide_inputs = 0;
   static constexpr bool numbers_must_fit = false;
   static constexpr InputCheck refuses = nullptr;
   static constexpr std::array<Parameter, 0> parameters{};
@@ -214,6 +218,8 @@ struct Elementwise {
   static constexpr Extra extra = Extra::None;
   static constexpr bool simd = true;          // false: a loop over Lane<T> for floating types too
   static constexpr bool complex_simd = true;  // false: a loop over Lane<T> for complex types
+  static constexpr bool converts = true;      // false: no kernel that converts lanes; a library's
+                                              // function is one of buffers
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
   static constexpr bool preserves_strides = false;
@@ -244,7 +250,7 @@ constexpr bool converts_lanes() {
   } else if constexpr (Op::moves_bits) {
     return moves_one_input<Op>();
   } else {
-    return Op::simd && Op::dtypes.contains(DType::Float) && Op::cost <= 4;
+    return Op::simd && Op::converts && Op::dtypes.contains(DType::Float) && Op::cost <= 4;
   }
 }
 
@@ -261,6 +267,7 @@ constexpr OpInfo info_of() {
               .bool_inputs = Op::bool_inputs,
               .number_inputs = 0,
               .unread_inputs = 0,
+              .wide_inputs = 0,
               .numbers_must_fit = false,
               .refuses = nullptr,
               .num_parameters = static_cast<int>(Op::parameters.size()),
@@ -269,6 +276,7 @@ constexpr OpInfo info_of() {
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
               .number_dtypes = {},
+              .beyond_torch = {},
               .rounding_parameter = -1,
               .rounded_dtypes = {},
               .extra = Extra::None,
@@ -281,9 +289,11 @@ constexpr OpInfo info_of() {
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
   if constexpr (requires { Op::autocast; }) info.autocast = Op::autocast;
+  if constexpr (requires { Op::beyond_torch; }) info.beyond_torch = Op::beyond_torch;
   if constexpr (Op::kind == OpKind::Elementwise) {
     info.number_inputs = Op::number_inputs;
     info.unread_inputs = Op::unread_inputs;
+    info.wide_inputs = Op::wide_inputs;
     info.numbers_must_fit = Op::numbers_must_fit;
     info.refuses = Op::refuses;
     info.rounding_parameter = Op::rounding_parameter;

@@ -51,6 +51,7 @@ struct BasicOperands {
 
   bool rounds = false;  // the operator's rounding parameter is not its first choice
   MemoryFormat memory_format = MemoryFormat::Preserve;  // of operators that preserve strides
+  bool output_is_input = false;  // a given output is one of the inputs: not resized
 
   int size() const { return num_outputs + num_inputs; }
   BasicOperand<Int>& output(int i) { return list[static_cast<size_t>(i)]; }

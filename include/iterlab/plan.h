@@ -49,6 +49,7 @@ struct OperandPlan {
                                         // or its own where the kernel converts
   bool staged = false;    // goes through a buffer of `lane_dtype`; otherwise used in place
   bool streamed = false;  // an output that is written past the caches
+  bool rounded = false;   // passes through the common dtype. Note [Rounded operands]
   Dims strides;
 };
 

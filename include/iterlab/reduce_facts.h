@@ -58,6 +58,7 @@ struct ReduceFacts {
   bool ordered = false;           // results depend on positions: reduced dims keep their order
   bool ints_to_float = false;     // integers are converted to the default dtype first
   bool exact_out = false;         // out= must have the result's dtype
+  bool empty_is_none = false;     // an empty list of dims reduces none, not all
   bool dtype_is_runtime = false;  // an element dtype outside the set: RuntimeError, as torch
   bool reads_halves = false;      // kernels (of variant 0) read half and bfloat16 without staging
   int (*variant)(double number) = nullptr;  // which formula the number chooses; null: the only one

@@ -252,7 +252,7 @@ def _print(console: Console, results: list[Result], rates: dict[int, dict[str, f
 
 def run(console: Console, options: argparse.Namespace) -> None:
     """Measure what the command line asks for; print, and save JSON and a picture."""
-    settings, about = Settings.of(options), machine()
+    settings, about, cases = Settings.of(options), machine(), choose(options.case)
     console.print(Text(" · ".join(f"{key} {value}" for key, value in about.items()), style="dim"))
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load > about["cores"]:
@@ -260,7 +260,6 @@ def run(console: Console, options: argparse.Namespace) -> None:
     if options.overhead:
         overhead.run(console, Path(options.json) if options.json else None)
         return
-    cases = choose(options.case)
     rates = {}
     for count in settings.threads:
         with threads(count):

@@ -91,7 +91,9 @@ def _torchs(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Over
         try:
             overload = torch._C._jit_resolve_packet(f"{library}::{name}", *args, **kwargs)
         except RuntimeError as error:
-            reason = str(error).strip().splitlines()[0]
+            # Torch says in one line that none fits, then why for each.
+            reasons = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = next((one for one in reasons if "()" in one), reasons[0])
             raise TypeError(
                 f"iterlab: no overload of {qualified} takes the call: {reason}"
             ) from None

@@ -6,13 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 from rich.console import Console
 
+import iterlab
 from iterlab import spec
 from iterlab.planning import force_path
 from iterlab.table import composite_table, op_table
@@ -20,6 +21,20 @@ from iterlab.table import composite_table, op_table
 MODES = ("none", "grad", "no_grad", "inference_mode", "autocast", "fake", "vmap")
 NO_RUN = ("fake", "vmap")
 PATHS = ("vectorized", "strided", "tiled", "generic")
+
+
+_SPECS = """operands:
+  f32[4096,4096]            dtype and shape: f16 bf16 f32 f64 i8 .. i64 u8 .. u64 bool c64 c128
+  f32[4096,4096].t()        a view of it: .transpose(0,1) .permute(..) .expand(..) .channels_last()
+  f32[64,64][:,::2]         .unsqueeze(0) .squeeze(0) .contiguous() .T .mT and slices
+  f32[]                     a 0-d tensor
+  2  1.5  True  1+2j        a number
+
+examples:
+  iterlab explain add 'f32[4096,4096]' 'bf16[4096,4096].t()' --run
+  iterlab explain sum 'i8[8,64,128]' --dim 1 --dim 2
+  iterlab explain aten::add 'f32[64,64]' 'f32[64]' --mode inference_mode --json
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,7 +66,7 @@ def _call_arguments(options: argparse.Namespace) -> dict[str, Any]:
     if options.dtype is not None:
         arguments["dtype"] = spec.dtype(options.dtype)
     if options.dim:
-        arguments["dim"] = options.dim
+        arguments["dim"] = options.dim[0] if len(options.dim) == 1 else options.dim
     if options.keepdim:
         arguments["keepdim"] = True
     return arguments
@@ -95,7 +110,9 @@ def profile(options: argparse.Namespace) -> int:
     """Run a script under the profiler; print the tree and what to look at."""
     from iterlab.script import profile_script
 
-    result, code = profile_script(options.script, options.arguments)
+    # What the script prints must not stand between the JSON.
+    with redirect_stdout(sys.stderr) if options.json else nullcontext():
+        result, code = profile_script(options.script, options.arguments)
     if options.trace is not None:
         result.save_chrome_trace(options.trace)
         print(f"wrote {options.trace}", file=sys.stderr)
@@ -112,6 +129,17 @@ def console() -> Console:
     )
 
 
+def show(renderable: Any) -> None:
+    """Print in colour on a terminal, and where output is piped as plain text: no blanks at ends."""
+    if sys.stdout.isatty():
+        console().print(renderable)
+        return
+    plain = console()
+    with plain.capture() as captured:
+        plain.print(renderable)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
 def ops(options: argparse.Namespace) -> None:
     """Print the operators of this build."""
     from iterlab import operators_page
@@ -122,7 +150,7 @@ def ops(options: argparse.Namespace) -> None:
         entries = [*op_table(), *composite_table()]
         print(json.dumps([vars(entry) for entry in entries], indent=2, default=vars))
     else:
-        console().print(operators_page.table())
+        show(operators_page.table())
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -141,16 +169,24 @@ def bench(options: argparse.Namespace) -> None:
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what this installation is, what works, and what to do about what does not."""
-    from iterlab.doctor import findings, report
+    from iterlab.doctor import findings, table
 
+    found = findings()
     if options.json:
-        print(json.dumps([vars(finding) for finding in findings()], indent=2))
-        return 0
-    return report(console())
+        print(json.dumps([vars(finding) for finding in found], indent=2))
+    else:
+        show(table(found))
+    return int(any(finding.state == "bad" for finding in found))
 
 
 def _add_explain(commands: Any) -> None:
-    parser = commands.add_parser("explain", help="say which loop a call gets, and why")
+    parser = commands.add_parser(
+        "explain",
+        help="say which loop a call gets, and why",
+        description="Say which layers of the dispatcher a call meets, which loop it gets, and why.",
+        epilog=_SPECS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument(
         "op",
         metavar="OP",
@@ -176,11 +212,17 @@ def _add_explain(commands: Any) -> None:
 
 def _add_profile(commands: Any) -> None:
     parser = commands.add_parser(
-        "profile", help="run a script: its lines, operators and kernels as one tree"
+        "profile",
+        help="run a script: its lines, operators and kernels as one tree",
+        description="Run a script under the profiler: hidden copies, slow paths, gaps and graph "
+        "breaks, each with its line, and a tree from Python lines to kernels. Options of iterlab "
+        "stand before SCRIPT, the script's own after it.",
     )
     parser.add_argument("--html", metavar="FILE", help="write a report that opens from disk")
     parser.add_argument("--trace", metavar="FILE", help="write a chrome trace (JSON)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON; what the script prints goes to stderr"
+    )
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
     parser.add_argument(
         "arguments", metavar="ARG", nargs=argparse.REMAINDER, help="the script's arguments"
@@ -222,6 +264,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="iterlab", description="Elementwise and reduction operators for PyTorch, explained."
     )
+    top.add_argument("--version", action="version", version=f"iterlab {iterlab.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     show = commands.add_parser("demo", help="the tour, in about a minute")
     show.add_argument(
@@ -241,13 +284,25 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _check_folders(options: argparse.Namespace) -> None:
+    """Refuse files that cannot be written before anything runs."""
+    for name in ("html", "trace", "picture", "json"):
+        path = getattr(options, name, None)
+        if isinstance(path, str) and not Path(path).resolve().parent.is_dir():
+            raise ValueError(f"iterlab: expected a folder that exists for --{name}, got '{path}'")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 2 for wrong input, with one line that says what was expected."""
     options = parser().parse_args(arguments)
     try:
+        _check_folders(options)
         return options.run_command(options) or 0
+    except BrokenPipeError:
+        return 0
+    except OSError as error:
+        print(f"iterlab: {error.strerror}: {error.filename}", file=sys.stderr)
+        return 2
     except (ValueError, TypeError, RuntimeError, NotImplementedError, IndexError) as error:
         print(str(error).splitlines()[0], file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        return 0

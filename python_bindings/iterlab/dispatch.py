@@ -174,7 +174,7 @@ class _Walk:
 
     def replaces_writes(self, transform: str) -> bool:
         """Whether the call ends in a transform, which calls the operator without writes instead."""
-        functional = any(map(torch._is_functional_tensor, self.tensors))  # type: ignore[no-untyped-call]
+        functional = any(map(torch._is_functional_tensor, self.tensors))
         return transform == "functionalize" and self.overload._schema.is_mutable and functional
 
     def functorch(self) -> Iterator[Layer]:

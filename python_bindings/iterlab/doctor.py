@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -159,15 +158,13 @@ def findings() -> list[Finding]:
     return [finding for part in parts for finding in part()]
 
 
-def report(console: Console) -> int:
-    """Print the findings; 1 where something is broken."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    found = findings()
+def table(found: Sequence[Finding]) -> Table:
+    """Lay the findings out, each with what to do."""
+    rows = Table.grid(padding=(0, 2, 0, 0))
     for finding in found:
         mark, style = _STYLES[finding.state]
         text = Text(finding.value)
         if finding.todo:
             text.append(f"\n→ {finding.todo}", style=style)
-        table.add_row(Text(mark, style=style), Text(finding.what, style="bold"), text)
-    console.print(table)
-    return int(any(finding.state == "bad" for finding in found))
+        rows.add_row(Text(mark, style=style), Text(finding.what, style="bold"), text)
+    return rows

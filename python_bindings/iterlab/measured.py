@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -45,6 +46,21 @@ class Measured:
         return asdict(self)
 
 
+class _Profile(torch.profiler.profile):
+    """Torch's profiler, which does not import Inductor for one of its settings: that takes 2 s."""
+
+    def prepare_trace(self) -> None:
+        lazy: set[str] = getattr(torch, "_lazy_modules", set())
+        asked = "_inductor" in lazy and "torch._inductor" not in sys.modules
+        if asked:
+            lazy.remove("_inductor")
+        try:
+            super().prepare_trace()
+        finally:
+            if asked:
+                lazy.add("_inductor")
+
+
 def quiet_profile(**options: Any) -> torch.profiler.profile:
     """Make a profiler of the CPU, and of CUDA where there is a device."""
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -52,7 +68,7 @@ def quiet_profile(**options: Any) -> torch.profiler.profile:
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     else:  # where no GPU can refuse to be profiled, the profiler's log says when it starts and ends
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")
-    return torch.profiler.profile(activities=activities, acc_events=True, **options)
+    return _Profile(activities=activities, acc_events=True, **options)
 
 
 def _leaves(event: FunctionEvent) -> list[tuple[str, float]]:

@@ -84,7 +84,7 @@ def save_bars(
     longest = max(value for group in groups for value in group.values.values())
     limit = min(longest, cap or longest)
     lines = max(sum(len(group.values) + 0.9 for group in column) for column in columns)
-    size = (max(10, 7.5 * len(columns)), 1.7 + 0.2 * lines)
+    size = (max(10, 7.5 * len(columns)), max(3.2, 1.7 + 0.2 * lines))
     figure, grid = pyplot.subplots(
         1,
         len(columns),

@@ -201,7 +201,13 @@ def plan(
     if entry.kind == "reduction":
         return _plan_reduction(entry, tensors[0], out, *rest, **kwargs)
     names = [parameter.name for parameter in entry.parameters]
-    arguments = dict(zip(names, rest, strict=False)) | kwargs
+    positional = [parameter.name for parameter in entry.parameters if not parameter.keyword_only]
+    if len(rest) > len(positional):
+        most = given + len(positional)
+        raise TypeError(
+            f"iterlab::{entry.name}: expected at most {most} positional arguments, got {len(args)}"
+        )
+    arguments = dict(zip(positional, rest, strict=False)) | kwargs
     unknown = set(arguments) - set(names)
     if unknown:
         raise TypeError(f"iterlab::{entry.name}: expected arguments {names}, got {sorted(unknown)}")

@@ -151,7 +151,9 @@ class _Nodes:
         return node
 
     def children(self, event: FunctionEvent, node: Node) -> list[Node]:
-        children = [self.node(child) for child in event.cpu_children]
+        # What has the operator's own id is the profiler's work ("Activity Buffer Request"), and has
+        # the operator's kernels once more.
+        children = [self.node(child) for child in event.cpu_children if child.id != event.id]
         for kernel in event.kernels:
             seconds = kernel.duration * 1e-6
             found = Node("kernel", kernel.name, node.start, seconds, seconds)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from iterlab.profile import Profile
 from iterlab.record import record
+
+# What a shell gives for a program that was interrupted.
+_INTERRUPTED = 130
 
 
 def _exit_code(reason: object) -> int:
@@ -18,11 +22,20 @@ def _exit_code(reason: object) -> int:
     return 1
 
 
+def _print_traceback(error: Exception, script: str) -> None:
+    """Print the traceback from the script's own frames on."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename != script:
+        frames = frames.tb_next
+    traceback.print_exception(type(error), error, frames)
+
+
 def profile_script(script: str, arguments: Sequence[str] = ()) -> tuple[Profile, int]:
     """Run a script under the profiler: (its profile, its exit code).
 
-    It runs once, imports and first calls included. Raises ValueError where there is no such file;
-    what the script raises is raised.
+    It runs once, imports and first calls included. Where it raises, its traceback is printed, as
+    Python would, and the profile is of what ran until then. Raises ValueError where there is no
+    such file.
     """
     if not Path(script).is_file():
         raise ValueError(f"iterlab: expected a Python file, got '{script}'")
@@ -34,6 +47,11 @@ def profile_script(script: str, arguments: Sequence[str] = ()) -> tuple[Profile,
             runpy.run_path(script, run_name="__main__")
         except SystemExit as leaving:
             code = _exit_code(leaving.code)
+        except KeyboardInterrupt:
+            code = _INTERRUPTED
+        except Exception as error:
+            code = 1
+            _print_traceback(error, script)
 
     before = sys.argv, sys.path
     sys.argv = [script, *arguments]

@@ -218,7 +218,7 @@ def values(
     count = math.prod(shape)
     try:
         flat = torch.empty(count, dtype=dtype, device=device)
-    except RuntimeError:
+    except (RuntimeError, TypeError):  # not so much memory; a number that is no int64
         raise ValueError(
             f"iterlab: expected a shape that fits into memory, got {shape} of {dtype}"
         ) from None

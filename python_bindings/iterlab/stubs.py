@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from iterlab.table import composite_table, op_table
+from iterlab.table import CompositeEntry, OpEntry, composite_table, op_table
 
 HEADER = '''"""Types of every operator's function, written by `python -m iterlab.stubs`."""
 
@@ -48,7 +48,10 @@ def _type(argument: torch.Argument, takes_number: bool) -> str:
 
 
 def _default(argument: torch.Argument) -> str:
-    return f" = {argument.default_value!r}" if argument.has_default_value() else ""
+    if not argument.has_default_value():
+        return ""
+    named = _type(argument, False) == "memory_format"  # which a schema shows as a number
+    return " = ..." if named else f" = {argument.default_value!r}"
 
 
 def _signature(name: str, packet: torch._ops.OpOverloadPacket, which: str) -> str:
@@ -81,7 +84,7 @@ def _function(name: str) -> str:
 
 def text() -> str:
     """Give the stub file."""
-    entries = [*op_table(), *composite_table()]
+    entries: list[OpEntry | CompositeEntry] = [*op_table(), *composite_table()]
     names = {entry.name for entry in entries}
     names |= {f"{entry.name}_" for entry in entries if "inplace" in entry.variants}
     return HEADER + "\n" + "\n".join(_function(name) for name in sorted(names)) + "\n"

@@ -7,6 +7,7 @@
 #include "src/cuda/reduce.h"
 #include "src/cuda_backend.h"
 #include "src/describe.h"
+#include "src/profiler_range.h"
 
 #include <c10/cuda/CUDAGuard.h>
 
@@ -35,6 +36,16 @@ at::Device device_of(const OpInfo& op, const iterlab::Arguments& arguments,
     if (!is_number(*arguments.tensors[i])) check(*arguments.tensors[i]);
   }
   return device;
+}
+
+// Its range is on the timeline; kernels stand there by their own names. Note [Ranges]
+void plan_call(const OpInfo& op, const iterlab::Arguments& arguments, Output output, Plan& plan) {
+  const ProfilerRange range(is_recorded(), &plan_range);
+  Operands operands;
+  describe_call(op, arguments, output, operands);
+  make_plan(operands, op, plan);
+  check_parameters(op, arguments, plan.common_dtype);
+  check_numbers(op, arguments, plan.common_dtype);
 }
 
 at::Tensor make_result(const Plan& plan, Output output, at::Device device) {
@@ -67,12 +78,8 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
   return with_torch_errors([&] {
     const at::Device device = device_of(op, arguments, output.tensor);
     const c10::cuda::CUDAGuard guard(device);
-    Operands operands;
-    describe_call(op, arguments, output, operands);
     Plan plan;
-    make_plan(operands, op, plan);
-    check_parameters(op, arguments, plan.common_dtype);
-    check_numbers(op, arguments, plan.common_dtype);
+    plan_call(op, arguments, output, plan);
     at::Tensor result = make_result(plan, output, device);
     if (plan.numel != 0) run(plan, arguments, result);
     return result;

@@ -5,6 +5,7 @@
 #include "src/cuda/device.h"
 #include "src/cuda/workspace.h"
 #include "src/describe.h"
+#include "src/profiler_range.h"
 
 #include <c10/cuda/CUDAGuard.h>
 
@@ -16,6 +17,15 @@ void check_device(const OpInfo& op, const at::Tensor& tensor, at::Device device)
   throw PlanError(PlanError::Kind::Runtime, op,
                   "expected all operands on " + (device.is_cuda() ? device.str() : "CUDA") +
                       ", got one on " + tensor.device().str());
+}
+
+void plan_reduction(const OpInfo& op, const at::Tensor& input,
+                    const iterlab::ReduceArguments& arguments, const GivenResults& given,
+                    ReducePlan& plan) {
+  const ProfilerRange range(is_recorded(), &plan_range);
+  Operands operands;
+  describe_reduction(op, input, arguments, given, operands);
+  make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
 }
 
 ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const GivenResults& given,
@@ -43,11 +53,9 @@ ReduceResults reduce(const OpInfo& op, const at::Tensor& input,
       if (output != nullptr) check_device(op, *output, input.device());
     }
     check_device(op, input, input.device());
-    Operands operands;
-    describe_reduction(op, input, arguments, given, operands);
     const c10::cuda::CUDAGuard guard(input.device());
     ReducePlan plan;
-    make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
+    plan_reduction(op, input, arguments, given, plan);
     ReduceResults results = make_results(op, plan, given, input.device());
     if (plan.outputs == 0) return results;
     char* outputs[kMaxResults] = {};

@@ -299,7 +299,10 @@ struct Softshrink : Activation {
   static constexpr std::array parameters{
       Parameter{.name = "lambd", .kind = ParameterKind::Scalar, .default_value = "0.5"}};
   static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType) {
-    return Refusal{parameters[0].to<double>() < 0 ? "lambd of at least 0" : nullptr};
+    const double lambd = parameters[0].to<double>();
+    return Refusal{lambd >= 0 && lambd <= std::numeric_limits<double>::max()
+                       ? nullptr
+                       : "a finite lambd of at least 0"};
   };
   template <class V>
   ITERLAB_FN V operator()(V input, V lambd) const {

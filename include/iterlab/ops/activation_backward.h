@@ -232,6 +232,10 @@ struct LeakyReluBackward : Backward {
   static constexpr std::array parameters{
       Parameter{.name = "negative_slope", .kind = ParameterKind::Scalar},
       Parameter{.name = "self_is_result", .kind = ParameterKind::Bool, .default_value = "False"}};
+  static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType) {
+    const bool ambiguous = parameters[1].integer != 0 && parameters[0].to<double>() < 0;
+    return Refusal{ambiguous ? "no negative slope where input is the result" : nullptr};
+  };
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, V negative_slope, int64_t) const {
     return math::select(math::gt(input, constant<V>(0)), grad_output, grad_output * negative_slope);
@@ -262,10 +266,9 @@ struct LogitBackward : Backward {
   ITERLAB_FN V operator()(V grad_output, V input, Optional<V> eps) const {
     const V zero = constant<V>(0), one = constant<V>(1);
     const V low = eps.given ? eps.value : zero;
-    const V outside =
-        eps.given ? zero : constant<V>(std::numeric_limits<scalar_of<V>>::quiet_NaN());
-    const auto inside = math::both(math::ge(input, low), math::le(input, one - low));
-    return math::select(inside, grad_output / (input * (one - input)), outside);
+    const V beyond = eps.given ? zero : constant<V>(std::numeric_limits<scalar_of<V>>::quiet_NaN());
+    const auto outside = math::either(math::lt(input, low), math::gt(input, one - low));
+    return math::select(outside, beyond, grad_output / (input * (one - input)));
   }
 };
 

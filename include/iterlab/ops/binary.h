@@ -49,6 +49,7 @@ struct Rsub : Subtraction {
 struct Mul : Binary {
   static constexpr auto name = "mul";
   static constexpr auto doc = "input * other. Of bool: logical and.";
+  static constexpr uint32_t wide_inputs = 0b10;
   static constexpr auto dtypes = kAllDTypes;
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
@@ -60,6 +61,7 @@ struct TrueDivide : Binary {
   static constexpr auto name = "true_divide";
   static constexpr auto doc = "input / other; of integers and bool a floating point number.";
   static constexpr auto promotion = Promotion::IntToFloat;
+  static constexpr uint32_t wide_inputs = 0b10;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr double cost = 2;
   template <class V>
@@ -84,6 +86,19 @@ ITERLAB_FN V floor_quotient(const V& a, const V& b) {
   return math::select(math::eq(b, zero), plain, rounded);
 }
 
+// What a half-precision dtype holds of a quotient in float, as far as its fraction goes: 2.999 is 3
+// in bfloat16, and truncates to 3, as in ATen. Keeps the upper bits of the significand (Dekker,
+// "A floating-point technique for extending the available precision", 1971); a quotient of two such
+// numbers is never half way between two of them. From 2048 on they have no fraction.
+template <class V>
+ITERLAB_FN V stored_quotient(const V& quotient, int64_t dtype) {
+  const bool half = dtype == static_cast<int64_t>(DType::Half);
+  if (!half && dtype != static_cast<int64_t>(DType::BFloat16)) return quotient;
+  const V scaled = quotient * constant<V>(half ? 0x1p13 + 1 : 0x1p16 + 1);
+  const V upper = scaled - (scaled - quotient);
+  return math::select(math::lt(math::abs(quotient), constant<V>(2048)), upper, quotient);
+}
+
 // Floating point modulus with the sign of the divisor.
 template <class V>
 ITERLAB_FN V modulus(const V& a, const V& b) {
@@ -98,6 +113,7 @@ struct FloorDivide : Binary {
   static constexpr auto name = "floor_divide";
   static constexpr auto doc =
       "floor(input / other). Integers stay integers and raise where other is zero.";
+  static constexpr uint32_t wide_inputs = 0b10;
   static constexpr auto dtypes = kInteger | kFloating;
   static constexpr double cost = 8;
   template <class V>
@@ -122,12 +138,14 @@ struct Div : Binary {
                                                    .choices = {nullptr, "trunc", "floor"},
                                                    .num_choices = 3}};
   static constexpr auto promotion = Promotion::IntToFloat;
+  static constexpr uint32_t wide_inputs = 0b10;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr int rounding_parameter = 0;
   static constexpr auto rounded_dtypes = kInteger | kFloating;
+  static constexpr auto extra = Extra::DType;
   static constexpr double cost = 2;
   template <class V>
-  ITERLAB_FN V operator()(V input, V other, int64_t rounding_mode) const {
+  ITERLAB_FN V operator()(V input, V other, int64_t rounding_mode, int64_t dtype) const {
     if constexpr (math::complex_valued<V>) {
       return input / other;
     } else if constexpr (math::is_integer<V>) {
@@ -135,7 +153,8 @@ struct Div : Binary {
                                 : math::integer_floor_quotient(input, other);
     } else {
       if (rounding_mode == 0) return input / other;
-      return rounding_mode == 1 ? math::trunc(input / other) : floor_quotient(input, other);
+      return rounding_mode == 1 ? math::trunc(stored_quotient(input / other, dtype))
+                                : floor_quotient(input, other);
     }
   }
 };
@@ -221,7 +240,9 @@ struct Ldexp : Binary {
   static constexpr auto name = "ldexp";
   static constexpr auto doc = "input * 2 to the power of other.";
   static constexpr auto promotion = Promotion::IntToFloat;
+  static constexpr uint32_t wide_inputs = 0b10;
   static constexpr auto dtypes = kFloatingAndComplex;
+  static constexpr DTypeSet beyond_torch = kBool;
   static constexpr bool simd = false;
   static constexpr double cost = 12;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};  // as pow, which ATen calls

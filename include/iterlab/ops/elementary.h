@@ -15,6 +15,7 @@ struct Elementary : Unary {
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
+  static constexpr bool converts = false;
 };
 
 struct Exp : Elementary {
@@ -97,6 +98,7 @@ struct Sqrt : Elementary {
   static constexpr auto name = "sqrt";
   static constexpr auto doc = "The square root of input.";
   static constexpr double cost = 2;
+  static constexpr bool converts = true;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::sqrt(input);
@@ -232,6 +234,7 @@ struct Rsqrt : Elementary {
   static constexpr auto name = "rsqrt";
   static constexpr auto doc = "1 / sqrt(input).";
   static constexpr double cost = 3;
+  static constexpr bool converts = true;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   template <class V>
   ITERLAB_FN V operator()(V input) const {

@@ -161,6 +161,7 @@ struct MinDim : ExtremeAndPosition {
 
 // Base of argmax and argmin.
 struct Position : Extreme {
+  static constexpr DTypeSet beyond_torch = kBool;
   static constexpr double cost = 2;
   static constexpr ReduceFacts facts{.schema = ReduceSchema::Dims,
                                      .accumulate = Accumulate::Native,
@@ -190,7 +191,8 @@ struct Argmin : Position {
 struct Truth : Reduction {
   static constexpr ReduceFacts facts{.schema = ReduceSchema::Dims,
                                      .accumulate = Accumulate::Truth,
-                                     .results = {ResultDType::Truth}};
+                                     .results = {ResultDType::Truth},
+                                     .empty_is_none = true};
 };
 
 struct Any : Truth {

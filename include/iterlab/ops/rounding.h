@@ -53,6 +53,7 @@ struct Round : Rounding {
       "The multiple of 10^-decimals that is nearest to input; half way, the even one.";
   static constexpr std::array parameters{Parameter{
       .name = "decimals", .kind = ParameterKind::Int, .default_value = "0", .keyword_only = true}};
+  static constexpr DTypeSet beyond_torch = kInteger;  // where decimals is given
   static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType dtype) {
     const bool refused = parameters[0].integer != 0 && is_integral(dtype, true);
     return Refusal{refused ? "decimals of 0 for integers" : nullptr, /*not_implemented=*/true};

@@ -89,6 +89,7 @@ struct Lerp : Ternary {
   static constexpr auto doc =
       "input + weight * (end - input), computed from the end that weight is nearer to.";
   static constexpr std::array inputs{"input", "end", "weight"};
+  static constexpr uint32_t wide_inputs = 0b100;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr double cost = 2;
   static constexpr const char* refuses(const InputFacts* inputs) {
@@ -97,6 +98,8 @@ struct Lerp : Ternary {
                       inputs[1].category == PromotionCategory::WrappedNumber;
     const bool weight =
         inputs[2].dtype == inputs[0].dtype || inputs[2].category != PromotionCategory::Dimensioned;
+    if (is_integral(inputs[0].dtype, true) && is_integral(inputs[1].dtype, true))
+      return "operands of a floating point or complex dtype";
     return ends && weight ? nullptr : "operands of one dtype";
   }
   template <class V>
