@@ -115,19 +115,27 @@ class Run {
            args.inside.ndim == 1 && args.reduced_strides[0] == args.size && follow;
   }
 
+  // short_padding, found once for each.
+  int16_t padding_of(int64_t reduced) const {
+    static const auto paddings = [] {
+      std::array<std::array<int16_t, kMaxShort + 1>, 17> all{};
+      for (int64_t width : {2, 4, 8, 16}) {
+        for (int64_t i = 2; i <= kMaxShort; ++i)
+          all[static_cast<size_t>(width)][static_cast<size_t>(i)] =
+              static_cast<int16_t>(short_padding(i, width));
+      }
+      return all;
+    }();
+    return paddings[static_cast<size_t>(width_)][static_cast<size_t>(reduced)];
+  }
+
   void short_inner(ReduceArguments& args) const {
     const int64_t most = short_elements(size_) / plan_.reduced;
     const int64_t slab = std::max<int64_t>(32, most / 32 * 32);
     args.columns = static_cast<int32_t>(std::min(slab, most));
     const int64_t slabs = (args.kept_size + args.columns - 1) / args.columns;
     args.column_divider = Divider(slabs);
-    static const auto paddings = [] {
-      std::array<int16_t, kMaxShort + 1> all{};
-      for (size_t i = 0; i < all.size(); ++i)
-        all[i] = static_cast<int16_t>(short_padding(static_cast<int64_t>(i)));
-      return all;
-    }();
-    args.padding = paddings[static_cast<size_t>(plan_.reduced)];
+    args.padding = padding_of(plan_.reduced);
     const int64_t elements = args.columns * plan_.reduced;
     const int64_t padded = elements + (args.padding < 0 ? 0 : elements >> args.padding) + 1;
     start(ReduceForm::short_inner, args, slabs * outer_outputs(args), kBlockThreads,

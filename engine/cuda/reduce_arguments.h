@@ -55,19 +55,23 @@ constexpr int outer_lanes(int64_t rows) {
 // short: outputs with at most so many contiguous elements are taken by one thread each, from shared
 // memory.
 inline constexpr int64_t kMaxShort = 128;
-// After every 2^padding elements a word of shared memory is left out (-1: never), so that of 32
-// threads whose elements are `reduced` apart no more than two meet at a bank.
-constexpr int short_padding(int64_t reduced) {
-  int best = -1, least = 33;
-  for (int shift : {-1, 5, 4, 3, 6}) {
-    int at[32] = {}, most = 0;
-    for (int64_t thread = 0; thread < 32; ++thread) {
-      const int64_t element = thread * reduced;
-      const int64_t word = shift < 0 ? element : element + (element >> shift);
-      most = at[word % 32] + 1 > most ? at[word % 32] + 1 : most;
-      ++at[word % 32];
-    }
-    if (most < least) best = shift, least = most;
+// After every 2^padding elements a word of shared memory is left out (-1: never), so that few of 32
+// threads meet at a bank, neither where they write groups of `width` nor where they read elements
+// that are `reduced` apart.
+constexpr int most_at_a_bank(int64_t distance, int shift) {
+  int at[32] = {}, most = 0;
+  for (int64_t thread = 0; thread < 32; ++thread) {
+    const int64_t element = thread * distance;
+    const int64_t bank = (shift < 0 ? element : element + (element >> shift)) % 32;
+    most = ++at[bank] > most ? at[bank] : most;
+  }
+  return most;
+}
+constexpr int short_padding(int64_t reduced, int64_t width) {
+  int best = -1, least = 1 << 10;
+  for (int shift : {5, 3, 4, 6, -1}) {
+    const int meet = most_at_a_bank(reduced, shift) + most_at_a_bank(width, shift);
+    if (meet < least) best = shift, least = meet;
   }
   return best;
 }
