@@ -351,7 +351,7 @@ def test_in_place_does_not_broadcast_its_target(entry: OpEntry, device: str) -> 
     operands, parameters, _ = plain_call(entry, device)
     target = operands[0][:1].clone()
     before = target.clone()
-    with pytest.raises(RuntimeError, match=rf"^iterlab::{entry.name}: expected an operand that is written"):
+    with pytest.raises(RuntimeError, match=rf"^iterlab::{entry.name}: expected an in-place"):
         invoke(function(entry, inplace=True), entry, [target, *operands[1:]], parameters)
     calls.assert_bitwise(target, before)
 

@@ -337,7 +337,7 @@ def test_out_is_resized_or_kept() -> None:
     assert add(x, x, out=describe((6, 4)))["resizes_output"]
     assert add(x, x, out=describe((4, 6, 1)))["resizes_output"]
     with pytest.raises(
-        RuntimeError, match=r"^iterlab::add: expected an operand that is written to have the .*"
+        RuntimeError, match=r"^iterlab::add: expected an in-place operand of the .*"
     ):
         add(describe((1, 6)), x, inplace=True)
 

@@ -133,7 +133,7 @@ def test_masked_fill_refuses() -> None:
         ops.masked_fill(x, mask.byte(), 1)
     with pytest.raises(RuntimeError, match="value to be a number or a 0-d tensor"):
         ops.masked_fill(x, mask, torch.ones(1))
-    with pytest.raises(RuntimeError, match="an operand that is written"):
+    with pytest.raises(RuntimeError, match="in-place"):
         ops.masked_fill_(x[:1], torch.ones(3, 4, dtype=torch.bool), 1)
     assert ops.masked_fill(x[:1], torch.ones(3, 4, dtype=torch.bool), 1).shape == (3, 4)
     with pytest.raises(RuntimeError, match="value to be a number or a 0-d tensor"):
