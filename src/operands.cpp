@@ -4,12 +4,13 @@
 #include "engine/result_type.h"
 #include "src/huge_pages.h"
 
-#include <cmath>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/as_strided.h>
+
+#include <cmath>
 
 namespace iterlab {
 
@@ -139,8 +140,8 @@ at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments) {
 
 namespace {
 
-// Raises where `number` has no value of `dtype`, as at::Scalar does, with its text. The fraction of a
-// number beside integers is cut first.
+// Raises where `number` has no value of `dtype`, as at::Scalar does, with its text. The fraction of
+// a number beside integers is cut first.
 void check_fits(const OpInfo& op, const at::Scalar& given, DType dtype) {
   const bool cut = given.isFloatingPoint() && is_integral(dtype, false);
   const at::Scalar number = cut ? at::Scalar(std::trunc(given.toDouble())) : given;

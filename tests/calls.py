@@ -331,26 +331,22 @@ def expected_of_complex(
     return tuple(result.to(device) for result in results)
 
 
-# The input that ATen's kernel reads at its own precision beside half types, where it is a number.
-WIDE_INPUTS = {"mul": 1, "true_divide": 1, "div": 1, "floor_divide": 1, "ldexp": 1, "lerp": 2}
-
-
 def expected_of_half(
     entry: OpEntry, operands: Sequence[Any], parameters: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
     """The result in float, rounded once, of operands that are rounded to the half type first:
     zero-dim ones and numbers too, but where ATen's kernel reads them at their own precision.
     """
-    common = common_dtype(promoted(entry, operands))
+    common, wide = common_dtype(promoted(entry, operands)), samples.WIDE_INPUTS.get(entry.name)
 
-    def wide(i: int, operand: Any) -> torch.Tensor:
+    def value(i: int, operand: Any) -> torch.Tensor:
         tensor = torch.as_tensor(operand)
         if is_bool_input(entry, i):
             return tensor
-        kept = tensor.dim() == 0 and i == WIDE_INPUTS.get(entry.name)
-        return tensor.float() if kept or not entry.promoted_inputs >> i & 1 else tensor.to(common).float()
+        rounded = entry.promoted_inputs >> i & 1 and (tensor.dim() > 0 or i != wide)
+        return (tensor.to(common) if rounded else tensor).float()
 
-    floats = [wide(i, operand) for i, operand in enumerate(operands)]
+    floats = [value(i, operand) for i, operand in enumerate(operands)]
     dtype = result_dtype(entry, operands, parameters)
     return tuple(t.to(dtype) for t in outputs_of(invoke(twin(entry), entry, floats, parameters)))
 

@@ -29,6 +29,9 @@ WIDER = dict.fromkeys(WIDE_UNSIGNED, torch.int64)
 WIDER |= {torch.complex32: torch.complex64, torch.float16: torch.float32}
 WIDER |= {torch.bfloat16: torch.float32} | dict.fromkeys(FLOAT8, torch.float32)
 
+# The input that ATen's kernel reads at its own precision beside half types, where it is a number.
+WIDE_INPUTS = {"mul": 1, "true_divide": 1, "div": 1, "floor_divide": 1, "ldexp": 1, "lerp": 2}
+
 
 def dtype_of(name: str) -> torch.dtype:
     dtype = getattr(torch, name)

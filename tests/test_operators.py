@@ -141,9 +141,7 @@ def test_ordinary_values_of_every_dtype_and_mix(entry: OpEntry, device: str) -> 
 
 
 @pytest.mark.parametrize("entry", COMPARED, ids=name_of)
-def test_zero_dim_operands_beside_half_types(
-    entry: OpEntry, device: str
-) -> None:
+def test_zero_dim_operands_beside_half_types(entry: OpEntry, device: str) -> None:
     if len(calls.promoted(entry, entry.inputs)) < 2:
         return
     for dtype in (torch.float16, torch.bfloat16):
