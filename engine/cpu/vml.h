@@ -1,6 +1,7 @@
 // Vector mathematics of Intel MKL, where the process has it.
 #pragma once
 
+#include "engine/cpu/cast.h"
 #include "engine/cpu/lanes.h"
 #include "engine/cpu/vec_elementary.h"
 #include "engine/cpu/vec_special.h"
@@ -26,11 +27,13 @@ namespace iterlab::cpu {
 // A result depends on its element alone: no bit differed over random offsets, lengths and
 // neighbours. The functions are declared weak: where torch was built without MKL, the functor's
 // loop runs.
-#define ITERLAB_FORALL_VML(_)                                                                   \
-  _(Exp, Exp)                                                                                   \
-  _(Log, Ln)                                                                                    \
-  _(Log2, Log2) _(Log10, Log10) _(Sin, Sin) _(Cos, Cos) _(Tan, Tan) _(Asin, Asin) _(Acos, Acos) \
-      _(Atan, Atan) _(Tanh, Tanh) _(Erf, Erf) _(Erfc, Erfc) _(Erfinv, ErfInv)
+#define ITERLAB_FORALL_VML(_)                                                                 \
+  _(Exp, Exp)                                                                                 \
+  _(Log, Ln)                                                                                  \
+  _(Log2, Log2)                                                                               \
+  _(Log10, Log10)                                                                             \
+  _(Sin, Sin) _(Cos, Cos) _(Tan, Tan) _(Asin, Asin) _(Acos, Acos) _(Atan, Atan) _(Tanh, Tanh) \
+      _(Erf, Erf) _(Erfc, Erfc) _(Erfinv, ErfInv)
 
 extern "C" {
 #define ITERLAB_DECLARE(Op, Name)                                                          \
@@ -70,41 +73,63 @@ constexpr VmlDomain vml_domain() {
   }
 }
 
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
+// 1 where the number with these bits lies outside, else 0: integers, for loops that become vectors.
 template <class Op, class T>
-ITERLAB_FN bool in_vml_domain(T x) {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+ITERLAB_FN BitsOf<T> outside_domain(BitsOf<T> bits) {
+  using Bits = BitsOf<T>;
   constexpr VmlDomain kDomain = vml_domain<Op, T>();
   constexpr Bits kSmallest = std::bit_cast<Bits>(std::numeric_limits<T>::min());
   constexpr Bits kLargest = std::bit_cast<Bits>(static_cast<T>(kDomain.largest));
-  const Bits bits = std::bit_cast<Bits>(x);
   const Bits magnitude = kDomain.negative ? bits & (~Bits{0} >> 1) : bits;
-  return bool((magnitude - kSmallest <= kLargest - kSmallest) | (kDomain.zero & (magnitude == 0)));
+  const Bits outside = magnitude - kSmallest > kLargest - kSmallest ? 1 : 0;
+  const Bits zero = kDomain.zero && magnitude == 0 ? 1 : 0;
+  return outside & ~zero;
 }
 
 // Runs `functor`, a loop over lanes, for what MKL is not used for.
 template <class Op, class T>
 void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int64_t count,
              char* const* data, const Number* numbers) {
+  using Bits = BitsOf<T>;
   constexpr int64_t kPiece = 2048;  // too small for MKL to share between threads of its own
   // VML_HA (below 1 ulp), VML_FTZDAZ_OFF (denormal numbers as they are), VML_ERRMODE_IGNORE.
   constexpr int64_t kMode = 0x2 | 0x140000 | 0x100;
-  constexpr T kSafe = T(0.5);  // lies in every domain
+  constexpr Bits kSafe = std::bit_cast<Bits>(T(0.5));  // lies in every domain
   alignas(64) T values[kPiece], others[kPiece];
   for (int64_t first = 0; first < count; first += kPiece) {
+    const auto offset = first * static_cast<int64_t>(sizeof(T));
+    char *const x = data[1] + offset, *const y = data[0] + offset;
     const int64_t piece = std::min(kPiece, count - first);
-    const T* const x = reinterpret_cast<const T*>(data[1]) + first;
-    T* const y = reinterpret_cast<T*>(data[0]) + first;
-    bool all_inside = true;
-    for (int64_t i = 0; i < piece; ++i) all_inside &= in_vml_domain<Op>(x[i]);
-    if (all_inside) {
-      function(static_cast<int>(piece), x, y, kMode);
+    const auto bits_at = [&](int64_t i) { return load_element<Bits>(x, i); };
+    const auto run = [&](const void* from, void* to) {
+      function(static_cast<int>(piece), static_cast<const T*>(from), static_cast<T*>(to), kMode);
+    };
+    Bits outside = 0;
+    for (int64_t i = 0; i < piece; ++i) outside |= outside_domain<Op, T>(bits_at(i));
+    if (outside == 0) {
+      // The memory would be idle meanwhile: Note [Prefetch].
+      const int64_t bytes = std::min(kPiece, count - first - piece) * int64_t{sizeof(T)};
+      for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(x + sizeof(values) + b);
+      run(x, y);
       continue;
     }
-    for (int64_t i = 0; i < piece; ++i) values[i] = in_vml_domain<Op>(x[i]) ? x[i] : kSafe;
-    function(static_cast<int>(piece), values, values, kMode);
-    char* const whole_piece[] = {reinterpret_cast<char*>(others), data[1] + first * sizeof(T)};
+    char* const value_bytes = reinterpret_cast<char*>(values);
+    char* const other_bytes = reinterpret_cast<char*>(others);
+    for (int64_t i = 0; i < piece; ++i) {
+      const Bits bits = bits_at(i);
+      store_element(value_bytes, i, outside_domain<Op, T>(bits) != 0 ? kSafe : bits);
+    }
+    run(values, values);
+    char* const whole_piece[] = {other_bytes, x};
     functor(piece, whole_piece, numbers);
-    for (int64_t i = 0; i < piece; ++i) y[i] = in_vml_domain<Op>(x[i]) ? values[i] : others[i];
+    for (int64_t i = 0; i < piece; ++i) {
+      const Bits value = load_element<Bits>(value_bytes, i),
+                 other = load_element<Bits>(other_bytes, i);
+      store_element(y, i, outside_domain<Op, T>(bits_at(i)) != 0 ? other : value);
+    }
   }
 }
 
