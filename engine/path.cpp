@@ -147,7 +147,7 @@ bool streams_by_staging(const Plan& plan) {
 // Whether an operator that moves one input converts it between dtypes that a kernel in float reads
 // and writes.
 bool casts_by_way_of_float(const Plan& plan) {
-  const DType from = plan.operands[static_cast<size_t>(plan.num_operands - 1)].dtype;
+  const DType from = plan.operands[static_cast<size_t>(moved_operand(plan))].dtype;
   const DType to = plan.operands[0].dtype;
   return from != to && to == plan.compute_dtype && (from == DType::Float || kernel_reads(from)) &&
          (to == DType::Float || kernel_writes(to));

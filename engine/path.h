@@ -62,6 +62,12 @@ void classify(Plan& plan);
 // States the path with its reason, the tile, and what is staged.
 void choose_path(Plan& plan);
 
+// The operand whose lanes are the result, of an operator that moves one input, which is its last;
+// else -1. Note [Which operators convert lanes]
+constexpr int moved_operand(const Plan& plan) {
+  return plan.op->moves_bits && plan.op->converts_lanes ? plan.num_operands - 1 : -1;
+}
+
 // Bytes of the largest element in memory or in a tile.
 int64_t widest_element(const Plan& plan);
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from iterlab.override import overridden
+
 HAS_HYPOTHESIS = importlib.util.find_spec("hypothesis") is not None
 
 # What a GPU machine may lack: hypothesis, or torch 2.13's view of ATen's iterator.
@@ -53,6 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def device(request: pytest.FixtureRequest) -> str:
     """Where a test's tensors live."""
     return str(request.config.getoption("--device"))
+
+
+@pytest.fixture
+def drop_in_undone(device: str) -> Iterator[None]:
+    """For tests of the drop-in, which is for the CPU: none of them leaves it on."""
+    if device != "cpu":
+        pytest.skip("the drop-in is for the CPU")
+    yield
+    assert overridden() == ()
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import calls
 import pytest
 import sample_calls
@@ -14,15 +12,7 @@ import iterlab
 from iterlab import OpEntry, override_aten
 from iterlab.override import overridden
 
-pytestmark = [*calls.TORCH_WARNINGS]
-
-
-@pytest.fixture(autouse=True)
-def cpu(device: str) -> Iterator[None]:
-    if device != "cpu":
-        pytest.skip("the drop-in is for the CPU")
-    yield
-    assert overridden() == ()
+pytestmark = [*calls.TORCH_WARNINGS, pytest.mark.usefixtures("drop_in_undone")]
 
 
 def kernel(name: str) -> str:

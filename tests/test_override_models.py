@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import calls
 import pytest
@@ -11,17 +11,8 @@ import torch
 from torch import nn
 
 from iterlab import override_aten
-from iterlab.override import overridden
 
-pytestmark = [*calls.TORCH_WARNINGS]
-
-
-@pytest.fixture(autouse=True)
-def cpu(device: str) -> Iterator[None]:
-    if device != "cpu":
-        pytest.skip("the drop-in is for the CPU")
-    yield
-    assert overridden() == ()
+pytestmark = [*calls.TORCH_WARNINGS, pytest.mark.usefixtures("drop_in_undone")]
 
 
 class Perceptron(nn.Sequential):

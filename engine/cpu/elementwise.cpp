@@ -5,7 +5,6 @@
 #include "engine/cpu/stage.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace iterlab::cpu {
@@ -148,13 +147,6 @@ class TileWalk {
   int64_t step_[kMaxDims], tiles_[kMaxDims], index_[kMaxDims];
 };
 
-// The input whose lanes are the result, of an operator that moves one input; else -1.
-int moved_input(const Plan& plan) {
-  const uint32_t inputs = ((1u << plan.op->num_inputs) - 1) & ~plan.op->unread_inputs;
-  if (!plan.op->moves_bits || !std::has_single_bit(inputs)) return -1;
-  return plan.num_outputs + std::countr_zero(inputs);
-}
-
 // One tile: stage inputs, run the functor, stage outputs. Keeps staged inputs that the next tile
 // shares (broadcasts).
 class TileRunner {
@@ -162,7 +154,7 @@ class TileRunner {
   explicit TileRunner(const Call& call)
       : call_(call),
         unread_(call.plan.op->unread_inputs << call.plan.num_outputs),
-        moved_(call.plan.converts ? -1 : moved_input(call.plan)) {
+        moved_(call.plan.converts ? -1 : moved_operand(call.plan)) {
     for (Tile& tile : staged_) tile = {nullptr, 0, 0, 0, 0};
   }
 
