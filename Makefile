@@ -38,11 +38,11 @@ bench: build ## share of the memory rate, by operator, layout and dtype
 ##@ Check
 
 .PHONY: test
-test: lint build ## lint, build and the quick tests, as CI does (ARGS='-k layouts')
+test: build ## build and the quick tests (ARGS='-k layouts')
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow' $(ARGS)
 
 .PHONY: test-all
-test-all: lint build ## the same with the slow tests
+test-all: build ## the same with the slow tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 .PHONY: test-cuda

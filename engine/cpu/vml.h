@@ -27,13 +27,21 @@ namespace iterlab::cpu {
 // A result depends on its element alone: no bit differed over random offsets, lengths and
 // neighbours. The functions are declared weak: where torch was built without MKL, the functor's
 // loop runs.
-#define ITERLAB_FORALL_VML(_)                                                                 \
-  _(Exp, Exp)                                                                                 \
-  _(Log, Ln)                                                                                  \
-  _(Log2, Log2)                                                                               \
-  _(Log10, Log10)                                                                             \
-  _(Sin, Sin) _(Cos, Cos) _(Tan, Tan) _(Asin, Asin) _(Acos, Acos) _(Atan, Atan) _(Tanh, Tanh) \
-      _(Erf, Erf) _(Erfc, Erfc) _(Erfinv, ErfInv)
+#define ITERLAB_FORALL_VML(_) \
+  _(Exp, Exp)                 \
+  _(Log, Ln)                  \
+  _(Log2, Log2)               \
+  _(Log10, Log10)             \
+  _(Sin, Sin)                 \
+  _(Cos, Cos)                 \
+  _(Tan, Tan)                 \
+  _(Asin, Asin)               \
+  _(Acos, Acos)               \
+  _(Atan, Atan)               \
+  _(Tanh, Tanh)               \
+  _(Erf, Erf)                 \
+  _(Erfc, Erfc)               \
+  _(Erfinv, ErfInv)
 
 extern "C" {
 #define ITERLAB_DECLARE(Op, Name)                                                          \
