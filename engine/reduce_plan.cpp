@@ -101,6 +101,15 @@ void plan_dims(const Operands& operands, ReducePlan& plan) {
   }
 }
 
+// Whether short rows lie one after another, few and floating, so that a kernel can reduce them in
+// registers: no buffer between.
+bool is_dense(const ReducePlan& plan) {
+  return plan.form == ReduceForm::short_inner && plan.reduced >= kMinDense &&
+         plan.reduced <= kMaxDense && plan.reduced_shape.size() == 1 &&
+         plan.kept_input_strides[0] == plan.reduced * plan.reduced_strides[0] &&
+         !plan.op->reduction.ordered && !is_integral(plan.accumulate_dtype, true);
+}
+
 void choose_form(ReducePlan& plan) {
   const auto speed = [](const Dims& strides) {
     return strides.empty() || strides[0] == 0 ? INT64_MAX : std::abs(strides[0]);
@@ -119,8 +128,9 @@ void choose_form(ReducePlan& plan) {
   plan.split = plan.reduced > kLeaf;
   const Dims& fastest =
       plan.form == ReduceForm::outer ? plan.kept_input_strides : plan.reduced_strides;
-  plan.staged = plan.form == ReduceForm::short_inner || plan.input_dtype != plan.loaded_dtype ||
-                plan.element_dtype != plan.loaded_dtype || fastest.empty() || fastest[0] != element;
+  plan.staged = plan.input_dtype != plan.loaded_dtype || plan.element_dtype != plan.loaded_dtype ||
+                fastest.empty() || fastest[0] != element ||
+                (plan.form == ReduceForm::short_inner && !is_dense(plan));
   plan.bytes = plan.outputs * plan.reduced * element;
   for (int i = 0; i < plan.op->num_outputs; ++i)
     plan.bytes += plan.outputs * element_size(plan.output_dtypes[static_cast<size_t>(i)]);

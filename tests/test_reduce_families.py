@@ -248,6 +248,23 @@ def test_logsumexp() -> None:
     torch.testing.assert_close(ops.logsumexp(x, 1), torch.logsumexp(x, 1), equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
+@pytest.mark.parametrize("spread", (0.1, 3.0, 30.0, 1e4))
+def test_logsumexp_of_a_maximum_that_moves(spread: float, dtype: torch.dtype) -> None:
+    """Elements far above and below those before them, infinities and NaN among ordinary ones."""
+    generator = torch.Generator().manual_seed(7)
+    x = torch.randn((65, 700), dtype=dtype, generator=generator) * spread
+    x[1], x[2] = x[1].sort().values, x[2].sort(descending=True).values
+    x[3, ::3], x[4, 1::5], x[5, 300] = -INF, -INF, INF
+    x[6, 17], x[7, 0], x[8, 699], x[9] = NAN, NAN, NAN, -INF
+    x[10, 5], x[10, 400] = INF, NAN
+    for view, dim in ((x, 1), (x.t().contiguous(), 0), (x[:, :8].contiguous(), 1)):
+        expected = torch.logsumexp(view.double(), dim).to(dtype)
+        got = ops.logsumexp(view, dim)
+        tolerance = {"rtol": 2e-6, "atol": 2e-6} if dtype == torch.float32 else {}
+        torch.testing.assert_close(got, expected, equal_nan=True, **tolerance)
+
+
 def test_extreme_integers() -> None:
     for dtype in INTEGER:
         info = torch.iinfo(dtype)

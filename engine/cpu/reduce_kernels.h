@@ -90,6 +90,12 @@ constexpr auto few_rows_or_null() -> decltype(ReduceTypeKernels::few_rows) {
   return nullptr;
 }
 
+template <class Loops>
+constexpr auto dense_rows_or_null() -> decltype(ReduceTypeKernels::dense_rows) {
+  if constexpr (requires { &Loops::dense_rows; }) return &Loops::dense_rows;
+  return nullptr;
+}
+
 template <class Op, class Projection, class Loops>
 constexpr auto project_or_null() -> decltype(ReduceTypeKernels::project) {
   constexpr bool is_state =
@@ -113,6 +119,7 @@ constexpr ReduceTypeKernels type_kernels() {
             &Loops::start,
             &Loops::rows,
             few_rows_or_null<Loops>(),
+            dense_rows_or_null<Loops>(),
             &Loops::fold,
             &Loops::combine,
             project_or_null<Op, Projection, Loops>()};

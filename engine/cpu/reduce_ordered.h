@@ -1,9 +1,12 @@
 // Reduction loops whose order decides the bits: floating point sums, products, moments, norms.
 #pragma once
 
+#include "engine/cpu/deinterleave.h"
 #include "engine/cpu/reduce_state.h"
+#include "iterlab/reduce_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
@@ -340,17 +343,9 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
       }
     }
   }
-  // The same for a number of rows that is known, in registers.
+  // The same for a number of rows that is known, in registers: a vector of each.
   template <int kCount>
-  ITERLAB_FN static void few_whole_rows(const char* data, int64_t row_stride, double number,
-                                        const Table& table, T* out, int64_t apart) {
-    const V one = nth(0);
-    V lanes[kCount][N];
-#pragma GCC unroll 8
-    for (int l = 0; l < kCount; ++l) {
-      Formula::start(lanes[l]);
-      Formula::add(lanes[l], load(reinterpret_cast<const E*>(data + l * row_stride)), one, number);
-    }
+  ITERLAB_FN static void fold_few(V (&lanes)[kCount][N], const Table& table) {
     int used = kCount, level = 0;
 #pragma GCC unroll 8
     for (int half = static_cast<int>(kLanes) / 2; half > 0; half /= 2, ++level) {
@@ -360,17 +355,92 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
       }
       used = std::min(used, half);
     }
-    for (int n = 0; n < N; ++n) Access::store(out + n * apart, lanes[0][n]);
+  }
+  ITERLAB_FN static void collect(const V& x, V (&lane)[N], double number) {
+    Formula::start(lane);
+    Formula::add(lane, x, nth(0), number);
   }
   template <int kCount>
   static int64_t few_whole_columns(const char* data, int64_t row_stride, int64_t columns,
                                    double number, const Table& table, T* out) {
     int64_t c = 0;
     for (; c + W <= columns; c += W) {
-      few_whole_rows<kCount>(data + c * static_cast<int64_t>(sizeof(E)), row_stride, number, table,
-                             out + c, columns);
+      V lanes[kCount][N];
+#pragma GCC unroll 8
+      for (int l = 0; l < kCount; ++l)
+        collect(load(reinterpret_cast<const E*>(data + l * row_stride) + c), lanes[l], number);
+      fold_few(lanes, table);
+      for (int n = 0; n < N; ++n) Access::store(out + n * columns + c, lanes[0][n]);
     }
     return c;
+  }
+
+  // kRow vectors of W rows, halved down to one vector of W results.
+  template <int kRow, int level>
+  ITERLAB_FN static void fold_halves(V (&rows)[kRow][N], const Table& table, V (&total)[N]) {
+    if constexpr (kRow == 1) {
+      for (int n = 0; n < N; ++n) total[n] = rows[0][n];
+    } else {
+      V halved[kRow / 2][N];
+#pragma GCC unroll 8
+      for (int pair = 0; pair < kRow / 2; ++pair) {
+        V upper[N];
+        for (int n = 0; n < N; ++n) {
+          const V &a = rows[2 * pair][n], &b = rows[2 * pair + 1][n];
+          halved[pair][n] = shuffled<HalfRow<kRow, 0>>(a, b);
+          upper[n] = shuffled<HalfRow<kRow, 1>>(a, b);
+        }
+        Formula::combine(halved[pair], upper, lane_meeting(table, level, 0));
+      }
+      fold_halves<kRow / 2, level + 1>(halved, table, total);
+    }
+  }
+
+  // W short rows of kCount elements that follow one another. Where kCount is a power of two, halves
+  // of all rows meet; else a vector is made of each row's first elements, of the second, ...
+  template <int kCount>
+  ITERLAB_FN static void fold_rows(const E* x, double number, const Table& table, V (&total)[N]) {
+    constexpr bool halves = W > 1 && std::has_single_bit(unsigned{kCount});
+    V lanes[kCount][N];
+    if constexpr (halves) {
+#pragma GCC unroll 8
+      for (int l = 0; l < kCount; ++l) collect(load(x + l * W), lanes[l], number);
+      constexpr int level = std::countr_zero(static_cast<unsigned>(kLanes / kCount));
+      fold_halves<kCount, level>(lanes, table, total);
+    } else {
+      V elements[kCount];
+      for (int l = 0; l < kCount; ++l) elements[l] = load(x + l * W);
+      deinterleave(elements);
+#pragma GCC unroll 8
+      for (int l = 0; l < kCount; ++l) collect(elements[l], lanes[l], number);
+      fold_few(lanes, table);
+      for (int n = 0; n < N; ++n) total[n] = lanes[0][n];
+    }
+  }
+  template <int kCount>
+  static void dense_rows_of(const char* data, int64_t columns, double number, T* out) {
+    const E* const x = reinterpret_cast<const E*>(data);
+    const Table table(kCount);
+    V total[N];
+    int64_t c = 0;
+    for (; c + W <= columns; c += W) {
+      fold_rows<kCount>(x + c * kCount, number, table, total);
+      for (int n = 0; n < N; ++n) Access::store(out + n * columns + c, total[n]);
+    }
+    if (c == columns) return;
+    E padded[kCount * W] = {};
+    std::copy(x + c * kCount, x + columns * kCount, padded);
+    fold_rows<kCount>(padded, number, table, total);
+    for (int n = 0; n < N; ++n) Access::store(out + n * columns + c, total[n], columns - c);
+  }
+  static void dense_rows(const char* data, int64_t count, int64_t columns, double number,
+                         char* row) {
+    using Loop = void (*)(const char*, int64_t, double, T*);
+    constexpr Loop loops[] = {&dense_rows_of<2>, &dense_rows_of<3>, &dense_rows_of<4>,
+                              &dense_rows_of<5>, &dense_rows_of<6>, &dense_rows_of<7>,
+                              &dense_rows_of<8>};
+    static_assert(kMinDense == 2 && kMaxDense == 8);
+    loops[count - kMinDense](data, columns, number, reinterpret_cast<T*>(row));
   }
 
   static Meet lane_meeting(const Table& table, int level, int64_t lane) {

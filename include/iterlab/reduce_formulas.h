@@ -304,11 +304,12 @@ struct Moments : Formula {
   }
 };
 
-// The maximum m, and the sum of exp(x - m), both updated with one exponential for each element. Of
+// A reference m, and the sum of exp(x - m). m is an element, and the largest by kAhead at most: an
+// element that is not farther above it is added with one exponential, and m need not follow. Of
 // complex numbers, m is the largest real part.
 struct LogSumExp : Formula {
-  static constexpr bool kHeavy = true;
   static constexpr int components = 2;
+  static constexpr double kAhead = 8;
   template <class V>
   ITERLAB_FN static void start(V* state) {
     state[0] = reducing::filled<V>(-std::numeric_limits<double>::infinity());
@@ -321,17 +322,27 @@ struct LogSumExp : Formula {
       const V other[2] = {reducing::real(x), reducing::turn(x)};
       combine(state, other, {one, one});
     } else {
+      const V above = reducing::minus(x, state[0]), ahead = reducing::filled<V>(kAhead);
+      const V sum = state[1] + reducing::fast_exp(above);
+      if (reducing::all_at_most(above, ahead)) {
+        state[1] = sum;
+        return;
+      }
+      // Infinities and NaN come here too, and the lanes beside them keep their bits.
+      V moved[2] = {state[0], state[1]};
       const V other[2] = {x, one};
-      combine(state, other, {one, one});
+      combine(moved, other, {one, one});
+      state[0] = reducing::select_at_most(above, ahead, state[0], moved[0]);
+      state[1] = reducing::select_at_most(above, ahead, sum, moved[1]);
     }
   }
   template <class V>
   ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>&) {
     const V zero(typename V::value_type(0));
     const V above = reducing::distance(other[0], state[0]);
-    const V scale = reducing::exp_of_negative(reducing::minus(zero, reducing::abs(above)));
-    state[1] = reducing::select_greater(above, zero, state[1] * scale + other[1],
-                                        state[1] + other[1] * scale);
+    const V scale = reducing::fast_exp(reducing::minus(zero, reducing::abs(above)));
+    state[1] = reducing::select_at_most(above, zero, state[1] + other[1] * scale,
+                                        state[1] * scale + other[1]);
     state[0] = reducing::maximum(state[0], other[0]);  // NaN stays here
   }
 };

@@ -86,7 +86,7 @@ ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
 
 // Of a complex number without imaginary part, as its real part.
 template <class T>
-ITERLAB_FN Lane<T> exp_of_negative(Lane<T> x) {
+ITERLAB_FN Lane<T> fast_exp(Lane<T> x) {
   if constexpr (is_complex_v<T>) {
     return T(std::exp(x.value.real()));
   } else {
@@ -150,14 +150,18 @@ template <class T>
 ITERLAB_FN Lane<T> zero_if_nan(Lane<T> x) {
   return x.value == x.value ? x.value : T(0);
 }
-// if_greater where a > b, else otherwise.
+// Whether a <= b in all lanes, and x where a <= b, else otherwise; NaN is not at most anything.
 template <class T>
-ITERLAB_FN Lane<T> select_greater(Lane<T> a, Lane<T> b, Lane<T> if_greater, Lane<T> otherwise) {
+ITERLAB_FN bool all_at_most(Lane<T> a, Lane<T> b) {
   if constexpr (is_complex_v<T>) {
-    return a.value.real() > b.value.real() ? if_greater : otherwise;
+    return a.value.real() <= b.value.real();
   } else {
-    return a.value > b.value ? if_greater : otherwise;
+    return a.value <= b.value;
   }
+}
+template <class T>
+ITERLAB_FN Lane<T> select_at_most(Lane<T> a, Lane<T> b, Lane<T> x, Lane<T> otherwise) {
+  return all_at_most(a, b) ? x : otherwise;
 }
 // a - b, and 0 where they are equal, infinities too.
 template <class T>

@@ -17,6 +17,9 @@ enum class ReduceForm : uint8_t {
 };
 inline constexpr std::array kReduceFormNames{"inner", "outer", "short inner"};
 
+// Short inner rows of this many elements that follow one another are not staged.
+inline constexpr int64_t kMinDense = 2, kMaxDense = 8;
+
 using DimSet = std::bitset<kMaxDims>;
 
 // The shape half.
