@@ -162,31 +162,7 @@ def batch_of(dtype: torch.dtype, shape: tuple[int, ...], device: str) -> torch.T
     return torch.randn(shape, dtype=torch.float64).to(dtype).to(device)
 
 
-LENGTHS = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    15,
-    16,
-    31,
-    32,
-    33,
-    64,
-    100,
-    127,
-    128,
-    129,
-    511,
-    512,
-    1000,
-    4097,
-    70_001,
-)
+LENGTHS = (*range(1, 9), 15, 16, 31, 32, 33, 64, 100, 127, 128, 129, 511, 512, 1000, 4097, 70_001)
 BIT_DTYPES = (torch.float32, torch.bfloat16, torch.float64, torch.int8, torch.complex64)
 
 

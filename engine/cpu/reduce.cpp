@@ -97,27 +97,17 @@ class StripRunner {
     Cascade cascade(kernels_, strip.columns, block_levels_);
     for (int64_t begin = first; begin < first + count; begin += kBlock) {
       const int64_t size = std::min(kBlock, first + count - begin);
-      for (int64_t c = 0; c < strip.columns; ++c) {
-        if (c + 1 < strip.columns) prefetch_block(strip.input + (c + 1) * step, begin, size);
-        kernels_.inner(block_data(strip.input + c * step, begin, size), 0, 1, size, plan_.number,
-                       row, strip.columns, c);
+      if (const char* const data = block_in_place(strip.input, begin, size)) {
+        kernels_.inner(data, step, strip.columns, size, plan_.number, row, strip.columns, 0);
+      } else {
+        for (int64_t c = 0; c < strip.columns; ++c) {
+          stage_block(strip.input + c * step, begin, size);
+          kernels_.inner(staged_, 0, 1, size, plan_.number, row, strip.columns, c);
+        }
       }
       if (count > kBlock) cascade.push(row, size);
     }
     if (count > kBlock) cascade.finish(row);
-  }
-
-  // The runs of the next block, which the hardware does not foresee: they lie one in a page.
-  void prefetch_block(char* input, int64_t begin, int64_t size) const {
-    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
-    const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
-    if (stride != element_size(plan_.input_dtype)) return;
-    for_runs(input, begin, size, [&](const char* data, int64_t, int64_t inner, int64_t rows) {
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t byte = 0; byte < inner * stride; byte += 64)
-          __builtin_prefetch(data + r * outer + byte);
-      }
-    });
   }
 
   // outer and short inner: lanes of accumulators, one element of each output at a time. Where there
@@ -181,19 +171,24 @@ class StripRunner {
     }
   }
 
-  // Elements [begin, begin + size) as contiguous memory in the loaded type.
-  const char* block_data(char* input, int64_t begin, int64_t size) {
+  // Elements [begin, begin + size) where they are one run of memory in the loaded type, else null;
+  // the same for all outputs of a strip.
+  const char* block_in_place(char* input, int64_t begin, int64_t size) const {
+    const char* in_place = nullptr;
+    if (plan_.staged) return in_place;
+    for_runs(input, begin, size, [&](const char* data, int64_t, int64_t inner, int64_t) {
+      if (inner == size) in_place = data;
+    });
+    return in_place;
+  }
+
+  // Elements [begin, begin + size), packed in the loaded type, to staged_.
+  void stage_block(char* input, int64_t begin, int64_t size) {
     const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
     const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
-    const char* in_place = nullptr;
     for_runs(input, begin, size, [&](char* data, int64_t done, int64_t inner, int64_t rows) {
-      if (!plan_.staged && inner == size) {
-        in_place = data;
-      } else {
-        load({data, stride, outer, inner, rows}, staged_ + done * call_.element);
-      }
+      load({data, stride, outer, inner, rows}, staged_ + done * call_.element);
     });
-    return in_place != nullptr ? in_place : staged_;
   }
 
   // Calls run(data, done, inner, rows) for pieces of consecutive elements: `rows` runs of `inner`

@@ -84,12 +84,13 @@ struct ExactLoops {
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count, double,
                     char* row, int64_t columns, int64_t column) {
     constexpr int64_t kPart = 512 / static_cast<int64_t>(sizeof(E));
+    constexpr int64_t kFourPages = 32 * kPart;
     for (int64_t r = 0; r < rows; ++r) {
       const Stored* x = reinterpret_cast<const Stored*>(data + r * row_stride);
       int64_t rest = count;
       Lane<T> total[N];
       Formula::start(total);
-      if (count >= 4 * kBlockElements) {
+      if (count >= kFourPages) {
         const int64_t apart = count / 4 / kPart * kPart;
         for (int64_t done = 0; done < apart && !is_final(total); done += kPart) {
           for (int64_t k = 0; k < 4; ++k) collect_into(x + k * apart + done, kPart, total);

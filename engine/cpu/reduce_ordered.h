@@ -160,9 +160,12 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
     }
   };
 
-  // More than a block of contiguous elements. The blocks of a group are far from each other: the
-  // hardware prefetches one stream in each page, and several together reach the memory's rate
-  // (int32, which had one stream: 8 GB/s; float, which had four: 16).
+  // Note [Streams]
+  // The blocks of a group are far from each other: the hardware prefetches one stream in each page,
+  // and several together reach the memory's rate (int32, which had one stream: 8 GB/s; float, which
+  // had four: 16).
+
+  // More than a block of contiguous elements.
   static void blocks(const E* x, int64_t count, double number, const Table& whole,
                      const Table& last, V (&total)[N]) {
     alignas(64) T totals[kLeafBlocks][N][W];
@@ -191,6 +194,7 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
     counter.finish(total);
   }
 
+  // Groups are blocks of one row, or short rows: Note [Streams].
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count,
                     double number, char* row, int64_t columns, int64_t column) {
     T* const out = reinterpret_cast<T*>(row) + column;
@@ -210,15 +214,15 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
       }
       return;
     }
-    int64_t r = 0;
-    for (; r + G <= rows; r += G) {
+    const int64_t apart = rows / G;
+    for (int64_t r = 0; r < apart; ++r) {
       const E* starts[G];
-      for (int g = 0; g < G; ++g) starts[g] = row_at(r + g);
+      for (int g = 0; g < G; ++g) starts[g] = row_at(r + g * apart);
       V totals[G][N];
       block<G>(starts, count, number, last, totals);
-      for (int g = 0; g < G; ++g) store(r + g, totals[g]);
+      for (int g = 0; g < G; ++g) store(r + g * apart, totals[g]);
     }
-    for (; r < rows; ++r) {
+    for (int64_t r = G * apart; r < rows; ++r) {
       V totals[1][N];
       block<1>({row_at(r)}, count, number, last, totals);
       store(r, totals[0]);
@@ -421,12 +425,16 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
   static void dense_rows_of(const char* data, int64_t columns, double number, T* out) {
     const E* const x = reinterpret_cast<const E*>(data);
     const Table table(kCount);
+    constexpr int64_t kStreams = 4;  // Note [Streams]
+    const int64_t apart = columns / (kStreams * W) * W, groups = columns / W;
     V total[N];
-    int64_t c = 0;
-    for (; c + W <= columns; c += W) {
+    for (int64_t group = 0; group < groups; ++group) {
+      const bool streams = group < kStreams * apart / W;
+      const int64_t c = streams ? group / kStreams * W + group % kStreams * apart : group * W;
       fold_rows<kCount>(x + c * kCount, number, table, total);
       for (int n = 0; n < N; ++n) Access::store(out + n * columns + c, total[n]);
     }
+    const int64_t c = groups * W;
     if (c == columns) return;
     E padded[kCount * W] = {};
     std::copy(x + c * kCount, x + columns * kCount, padded);
