@@ -2,7 +2,7 @@
 #include "src/operands.h"
 
 #include "engine/result_type.h"
-#include "src/huge_pages.h"
+#include "src/large_memory.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
@@ -82,18 +82,21 @@ Number as_number(const at::Scalar& scalar) {
 }
 
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
-  int64_t expected = 1;
+  int64_t expected = 1, last = 0;
   bool contiguous = true;  // strides of size-1 dims count: empty_cpu sets those of a packed tensor
   for (int d = sizes.size() - 1; d >= 0; --d) {
     contiguous = contiguous && strides[d] == expected;
     expected *= std::max<int64_t>(sizes[d], 1);
+    last += (sizes[d] - 1) * strides[d];
   }
-  at::Tensor tensor =
-      contiguous ? at::detail::empty_cpu(as_sizes(sizes), dtype)
-                 : at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
-  const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
-  if (bytes >= kHugePagesFrom) advise_huge_pages(tensor.mutable_data_ptr(), bytes);
-  return tensor;
+  const bool large = (last + 1) * element_size(dtype) >= static_cast<int64_t>(kLargeFrom);
+  if (large) {
+    constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
+    return at::detail::empty_strided_generic(as_sizes(sizes), as_sizes(strides), &large_memory(),
+                                             kCpu, dtype);
+  }
+  return contiguous ? at::detail::empty_cpu(as_sizes(sizes), dtype)
+                    : at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
 }
 
 void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides) {

@@ -97,38 +97,20 @@ ITERLAB_FN Vec<T> is_number(const Vec<T>& x) {
 }
 template <class T>
 ITERLAB_FN Vec<T> zero_if_nan(const Vec<T>& x) {
-  return Vec<T>::blendv(Vec<T>(T(0)), x, x == x);
+  return math::select(math::eq(x, x), x, Vec<T>(T(0)));
 }
-// Where at::vec makes a vector of a mask, and a mask of that again, the mask itself.
-#if defined(CPU_CAPABILITY_AVX512)
-ITERLAB_FN bool all_at_most(const Vec<float>& a, const Vec<float>& b) {
-  return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ) == 0xFFFF;
-}
-ITERLAB_FN bool all_at_most(const Vec<double>& a, const Vec<double>& b) {
-  return _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ) == 0xFF;
-}
-ITERLAB_FN Vec<float> select_at_most(const Vec<float>& a, const Vec<float>& b, const Vec<float>& x,
-                                     const Vec<float>& otherwise) {
-  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LE_OQ), otherwise, x);
-}
-ITERLAB_FN Vec<double> select_at_most(const Vec<double>& a, const Vec<double>& b,
-                                      const Vec<double>& x, const Vec<double>& otherwise) {
-  return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_LE_OQ), otherwise, x);
-}
-#else
 template <class T>
 ITERLAB_FN bool all_at_most(const Vec<T>& a, const Vec<T>& b) {
-  return (a <= b).zero_mask() == 0;
+  return math::all(math::le(a, b));
 }
 template <class T>
 ITERLAB_FN Vec<T> select_at_most(const Vec<T>& a, const Vec<T>& b, const Vec<T>& x,
                                  const Vec<T>& otherwise) {
-  return Vec<T>::blendv(otherwise, x, a <= b);
+  return math::select(math::le(a, b), x, otherwise);
 }
-#endif
 template <class T>
 ITERLAB_FN Vec<T> distance(const Vec<T>& a, const Vec<T>& b) {
-  return Vec<T>::blendv(a - b, Vec<T>(T(0)), a == b);
+  return math::select(math::eq(a, b), Vec<T>(T(0)), a - b);
 }
 
 }  // namespace reducing

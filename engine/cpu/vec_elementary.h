@@ -5,6 +5,7 @@
 
 #include "engine/cpu/vec_math.h"
 #include "iterlab/math_elementary.h"
+#include "iterlab/math_special.h"
 
 namespace iterlab::math {
 
@@ -55,11 +56,6 @@ struct AngleRanges<double> {  // TRIGRANGEMAX2 and TRIGRANGEMAX
   static constexpr double near = 15.0, far = 1e14;
 };
 
-template <class T>
-ITERLAB_FN bool all(const VecMask<T>& mask) {
-  return mask.lanes.zero_mask() == 0;
-}
-
 template <class T, class Fn>
 ITERLAB_FN Vec<T> by_range(const Vec<T>& x, Fn function) {
   const Vec<T> near(AngleRanges<T>::near), far(AngleRanges<T>::far), zero(T(0));
@@ -93,6 +89,43 @@ ITERLAB_FN Vec<float> erf(const Vec<float>& x) { return Sleef_erff16_u10(x); }
 #elif defined(CPU_CAPABILITY_AVX2)
 ITERLAB_FN Vec<float> erf(const Vec<float>& x) { return Sleef_erff8_u10(x); }
 #endif
+
+// 1 / x of numbers in [1, 1e30]: the hardware's, and a step of Newton's. A division of 16 floats
+// takes as long as ten other instructions.
+#if defined(CPU_CAPABILITY_AVX512)
+ITERLAB_FN Vec<float> fast_reciprocal(const Vec<float>& x) {
+  const Vec<float> guess = _mm512_maskz_rcp14_ps(0xFFFF, x);
+  return at::vec::fmadd(guess, at::vec::fnmadd(x, guess, Vec<float>(1.0f)), guess);
+}
+#elif defined(CPU_CAPABILITY_AVX2)
+ITERLAB_FN Vec<float> fast_reciprocal(const Vec<float>& x) {
+  const Vec<float> guess = _mm256_rcp_ps(x);
+  return at::vec::fmadd(guess, at::vec::fnmadd(x, guess, Vec<float>(1.0f)), guess);
+}
+#else
+ITERLAB_FN Vec<float> fast_reciprocal(const Vec<float>& x) { return Vec<float>(1.0f) / x; }
+#endif
+
+template <class T>
+ITERLAB_FN Vec<T> normal_cdf(const Vec<T>& x) {
+  return Vec<T>(T(0.5)) * (Vec<T>(T(1)) + erf(x * Vec<T>(static_cast<T>(std::numbers::sqrt2 / 2))));
+}
+// From where the tail is zero in float, it is as beyond. The rounding of x^2 is made good.
+template <>
+ITERLAB_FN Vec<float> normal_cdf<float>(const Vec<float>& x) {
+  using Tail = special::NormalTail;
+  const Vec<float> one(1.0f), half(-0.5f);
+  const Vec<float> magnitude = at::vec::clamp_max(x.abs(), Vec<float>(20.0f));
+  const Vec<float> t = fast_reciprocal(at::vec::fmadd(magnitude, Vec<float>(Tail::kSlope), one));
+  const Vec<float> square = magnitude * magnitude,
+                   rounding = at::vec::fmsub(magnitude, magnitude, square);
+  const Vec<float> power = (square * half).exp_u20();
+  Vec<float> tail(Tail::k8);
+  for (float k : {Tail::k7, Tail::k6, Tail::k5, Tail::k4, Tail::k3, Tail::k2, Tail::k1})
+    tail = at::vec::fmadd(tail, t, Vec<float>(k));
+  tail = tail * (t * at::vec::fmadd(power, rounding * half, power));
+  return select(lt(x, Vec<float>(0.0f)), tail, one - tail);
+}
 
 // SLEEF's asinh and acosh overflow beyond the square root of the largest number. Where |x| is
 // large, both are log(2 |x|), to all digits.

@@ -65,7 +65,6 @@ template <class T>
 ITERLAB_FN VecMask<T> ge(const Vec<T>& a, const Vec<T>& b) {
   return {a >= b};
 }
-
 template <class T>
 ITERLAB_FN VecMask<T> both(const VecMask<T>& a, const VecMask<T>& b) {
   return {a.lanes & b.lanes};
@@ -74,16 +73,14 @@ template <class T>
 ITERLAB_FN VecMask<T> either(const VecMask<T>& a, const VecMask<T>& b) {
   return {a.lanes | b.lanes};
 }
-
 template <class T>
-ITERLAB_FN VecMask<T> is_true(const Vec<T>& x) {
-  return ne(x, Vec<T>(T(0)));
+ITERLAB_FN VecMask<T> differ(const VecMask<T>& a, const VecMask<T>& b) {
+  return {a.lanes ^ b.lanes};
 }
 template <class T>
-ITERLAB_FN VecMask<T> isnan(const Vec<T>& x) {
-  return ne(x, x);
+ITERLAB_FN bool all(const VecMask<T>& mask) {
+  return mask.lanes.zero_mask() == 0;
 }
-
 template <class T>
 ITERLAB_FN Vec<T> select(const VecMask<T>& condition, const Vec<T>& if_true,
                          const Vec<T>& if_false) {
@@ -98,6 +95,62 @@ ITERLAB_FN Vec<T> select(const VecMask<T>& condition, const Vec<T>& if_true,
   } else {
     return Vec<T>::blendv(if_false, if_true, condition.lanes);
   }
+}
+
+// AVX-512 has registers for masks. at::vec makes a vector of each, and a mask of that again.
+#if defined(CPU_CAPABILITY_AVX512)
+template <>
+struct VecMask<float> {
+  __mmask16 bits;
+};
+template <>
+struct VecMask<double> {
+  __mmask8 bits;
+};
+#define ITERLAB_COMPARE(name, predicate)                                        \
+  ITERLAB_FN VecMask<float> name(const Vec<float>& a, const Vec<float>& b) {    \
+    return {_mm512_cmp_ps_mask(a, b, predicate)};                               \
+  }                                                                             \
+  ITERLAB_FN VecMask<double> name(const Vec<double>& a, const Vec<double>& b) { \
+    return {_mm512_cmp_pd_mask(a, b, predicate)};                               \
+  }
+ITERLAB_COMPARE(eq, _CMP_EQ_OQ)
+ITERLAB_COMPARE(ne, _CMP_NEQ_UQ)
+ITERLAB_COMPARE(lt, _CMP_LT_OQ)
+ITERLAB_COMPARE(le, _CMP_LE_OQ)
+ITERLAB_COMPARE(gt, _CMP_GT_OQ)
+ITERLAB_COMPARE(ge, _CMP_GE_OQ)
+#undef ITERLAB_COMPARE
+#define ITERLAB_OF_MASKS(name, operation)                                               \
+  ITERLAB_FN VecMask<float> name(const VecMask<float>& a, const VecMask<float>& b) {    \
+    return {static_cast<__mmask16>(a.bits operation b.bits)};                           \
+  }                                                                                     \
+  ITERLAB_FN VecMask<double> name(const VecMask<double>& a, const VecMask<double>& b) { \
+    return {static_cast<__mmask8>(a.bits operation b.bits)};                            \
+  }
+ITERLAB_OF_MASKS(both, &)
+ITERLAB_OF_MASKS(either, |)
+ITERLAB_OF_MASKS(differ, ^)
+#undef ITERLAB_OF_MASKS
+ITERLAB_FN bool all(const VecMask<float>& mask) { return mask.bits == 0xFFFF; }
+ITERLAB_FN bool all(const VecMask<double>& mask) { return mask.bits == 0xFF; }
+ITERLAB_FN Vec<float> select(const VecMask<float>& condition, const Vec<float>& if_true,
+                             const Vec<float>& if_false) {
+  return _mm512_mask_blend_ps(condition.bits, if_false, if_true);
+}
+ITERLAB_FN Vec<double> select(const VecMask<double>& condition, const Vec<double>& if_true,
+                              const Vec<double>& if_false) {
+  return _mm512_mask_blend_pd(condition.bits, if_false, if_true);
+}
+#endif
+
+template <class T>
+ITERLAB_FN VecMask<T> is_true(const Vec<T>& x) {
+  return ne(x, Vec<T>(T(0)));
+}
+template <class T>
+ITERLAB_FN VecMask<T> isnan(const Vec<T>& x) {
+  return ne(x, x);
 }
 
 template <class V, class T>

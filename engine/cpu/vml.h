@@ -84,17 +84,37 @@ constexpr VmlDomain vml_domain() {
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-// 1 where the number with these bits lies outside, else 0: integers, for loops that become vectors.
+// A number's distance from the smallest of the domain, for one comparison with kReach: numbers
+// outside, and zero too, are farther. Integers, for loops that become vectors.
 template <class Op, class T>
-ITERLAB_FN BitsOf<T> outside_domain(BitsOf<T> bits) {
+struct DomainBits {
   using Bits = BitsOf<T>;
-  constexpr VmlDomain kDomain = vml_domain<Op, T>();
-  constexpr Bits kSmallest = std::bit_cast<Bits>(std::numeric_limits<T>::min());
-  constexpr Bits kLargest = std::bit_cast<Bits>(static_cast<T>(kDomain.largest));
-  const Bits magnitude = kDomain.negative ? bits & (~Bits{0} >> 1) : bits;
-  const Bits outside = magnitude - kSmallest > kLargest - kSmallest ? 1 : 0;
-  const Bits zero = kDomain.zero && magnitude == 0 ? 1 : 0;
-  return outside & ~zero;
+  static constexpr VmlDomain kDomain = vml_domain<Op, T>();
+  static constexpr Bits kSmallest = std::bit_cast<Bits>(std::numeric_limits<T>::min());
+  static constexpr Bits kReach = std::bit_cast<Bits>(static_cast<T>(kDomain.largest)) - kSmallest;
+  static constexpr Bits magnitude(Bits bits) {
+    return kDomain.negative ? bits & (~Bits{0} >> 1) : bits;
+  }
+  static constexpr Bits distance(Bits bits) { return magnitude(bits) - kSmallest; }
+  static constexpr bool is_outside(Bits bits) {
+    return (distance(bits) > kReach) & !(kDomain.zero & (magnitude(bits) == 0));
+  }
+};
+
+// Whether any of `count` numbers lies outside: one maximum, and only if that is beyond, which a
+// zero makes it, each number's own comparisons.
+template <class Op, class T>
+bool any_outside(const char* x, int64_t count) {
+  using Domain = DomainBits<Op, T>;
+  using Bits = BitsOf<T>;
+  Bits farthest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    farthest = std::max(farthest, Domain::distance(load_element<Bits>(x, i)));
+  if (farthest <= Domain::kReach) return false;
+  Bits outside = 0;
+  for (int64_t i = 0; i < count; ++i)
+    outside |= static_cast<Bits>(Domain::is_outside(load_element<Bits>(x, i)));
+  return outside != 0;
 }
 
 // Runs `functor`, a loop over lanes, for what MKL is not used for.
@@ -115,20 +135,19 @@ void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int6
     const auto run = [&](const void* from, void* to) {
       function(static_cast<int>(piece), static_cast<const T*>(from), static_cast<T*>(to), kMode);
     };
-    Bits outside = 0;
-    for (int64_t i = 0; i < piece; ++i) outside |= outside_domain<Op, T>(bits_at(i));
-    if (outside == 0) {
+    if (!any_outside<Op, T>(x, piece)) {
       // The memory would be idle meanwhile: Note [Prefetch].
       const int64_t bytes = std::min(kPiece, count - first - piece) * int64_t{sizeof(T)};
       for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(x + sizeof(values) + b);
       run(x, y);
       continue;
     }
+    const auto is_outside = DomainBits<Op, T>::is_outside;
     char* const value_bytes = reinterpret_cast<char*>(values);
     char* const other_bytes = reinterpret_cast<char*>(others);
     for (int64_t i = 0; i < piece; ++i) {
       const Bits bits = bits_at(i);
-      store_element(value_bytes, i, outside_domain<Op, T>(bits) != 0 ? kSafe : bits);
+      store_element(value_bytes, i, is_outside(bits) ? kSafe : bits);
     }
     run(values, values);
     char* const whole_piece[] = {other_bytes, x};
@@ -136,7 +155,7 @@ void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int6
     for (int64_t i = 0; i < piece; ++i) {
       const Bits value = load_element<Bits>(value_bytes, i),
                  other = load_element<Bits>(other_bytes, i);
-      store_element(y, i, outside_domain<Op, T>(bits_at(i)) != 0 ? other : value);
+      store_element(y, i, is_outside(bits_at(i)) ? other : value);
     }
   }
 }
@@ -163,31 +182,6 @@ void vml_lanes(void (*function)(int, const T*, T*, int64_t), int64_t count, char
 ITERLAB_FORALL_VML(ITERLAB_SPECIALISE)
 #undef ITERLAB_SPECIALISE
 #undef ITERLAB_FORALL_VML
-
-// input * erfc(-input / sqrt(2)) / 2: gelu by the same function, which SLEEF has five times slower.
-template <class T>
-void vml_gelu(int64_t count, char* const* data, const Number* numbers) {
-  if (numbers[0].integer != 0) return lanes<ops::Gelu, T>(count, data, numbers);
-  constexpr int64_t kPiece = 2048;
-  alignas(64) T erfc[kPiece];
-  char* const in_place[] = {reinterpret_cast<char*>(erfc), reinterpret_cast<char*>(erfc)};
-  for (int64_t first = 0; first < count; first += kPiece) {
-    const int64_t piece = std::min(kPiece, count - first);
-    const T* const x = reinterpret_cast<const T*>(data[1]) + first;
-    T* const y = reinterpret_cast<T*>(data[0]) + first;
-    for (int64_t i = 0; i < piece; ++i) erfc[i] = x[i] * static_cast<T>(-1 / std::numbers::sqrt2);
-    lane_loop<ops::Erfc, T>(piece, in_place, numbers);
-    for (int64_t i = 0; i < piece; ++i) y[i] = T(0.5) * x[i] * erfc[i];
-  }
-}
-template <>
-inline void lane_loop<ops::Gelu, float>(int64_t count, char* const* data, const Number* numbers) {
-  vml_gelu<float>(count, data, numbers);
-}
-template <>
-inline void lane_loop<ops::Gelu, double>(int64_t count, char* const* data, const Number* numbers) {
-  vml_gelu<double>(count, data, numbers);
-}
 
 }  // namespace CPU_CAPABILITY
 }  // namespace iterlab::cpu

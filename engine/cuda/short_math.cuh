@@ -23,21 +23,21 @@ inline __host__ __device__ float sigmoid(float x) {
 #endif
 }
 
-// The integral of the normal distribution: its tail beyond |x| is e^(-x^2 / 2) times a polynomial
-// of 1 / (1 + 0.305 |x|), fitted to 1e-7 of the tail everywhere.
+// The integral of the normal distribution, of NormalTail.
 inline __host__ __device__ float normal_cdf(float x) {
 #if defined(__CUDA_ARCH__)
+  using Tail = NormalTail;
   float t, e;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(fmaf(fabsf(x), 0.305f, 1.0f)));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(fmaf(fabsf(x), Tail::kSlope, 1.0f)));
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(x * (x * -0.72134752f)));  // log2(e) / 2
-  float tail = 0.03669787774381938f;
-  tail = fmaf(tail, t, -0.1529831235940637f);
-  tail = fmaf(tail, t, 0.18570837589334946f);
-  tail = fmaf(tail, t, -0.03796927913711537f);
-  tail = fmaf(tail, t, 0.12101778834640058f);
-  tail = fmaf(tail, t, 0.10342203407771823f);
-  tail = fmaf(tail, t, 0.1224666277794535f);
-  tail = fmaf(tail, t, 0.12163974540681938f);
+  float tail = Tail::k8;
+  tail = fmaf(tail, t, Tail::k7);
+  tail = fmaf(tail, t, Tail::k6);
+  tail = fmaf(tail, t, Tail::k5);
+  tail = fmaf(tail, t, Tail::k4);
+  tail = fmaf(tail, t, Tail::k3);
+  tail = fmaf(tail, t, Tail::k2);
+  tail = fmaf(tail, t, Tail::k1);
   tail *= t * e;
   return x < 0 ? tail : 1 - tail;
 #else

@@ -175,12 +175,12 @@ struct Gelu : Activation {
                                                    .keyword_only = true,
                                                    .choices = {"none", "tanh"},
                                                    .num_choices = 2}};
-  static constexpr double cost = 11;
+  static constexpr double cost = 4;
   static constexpr double kBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
   static constexpr double kKappa = 0.044715;
   template <class V>
   ITERLAB_FN V operator()(V input, int64_t approximate) const {
-    if (approximate == 0) return input * normal_cdf_of(input);
+    if (approximate == 0) return input * math::normal_cdf(input);
     const V half = constant<V>(0.5), one = constant<V>(1);
     const V inner = constant<V>(kBeta) * (input + constant<V>(kKappa) * (input * input * input));
     return half * input * (one + math::tanh(inner));

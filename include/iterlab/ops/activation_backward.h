@@ -47,7 +47,7 @@ struct GeluBackward : Backward {
   ITERLAB_FN V operator()(V grad_output, V input, int64_t approximate) const {
     const V half = constant<V>(0.5), one = constant<V>(1);
     if (approximate == 0) {
-      const V cdf = normal_cdf_of(input);
+      const V cdf = math::normal_cdf(input);
       const V pdf = math::exp(input * input * constant<V>(-0.5)) * constant<V>(Gelu::kBeta / 2);
       return grad_output * (cdf + input * pdf);
     }

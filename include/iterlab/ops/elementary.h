@@ -269,15 +269,6 @@ ITERLAB_FN V times_sigmoid_of(V x) {
   return x / (constant<V>(1) + math::exp(math::neg(x)));
 }
 
-// The share of a normal distribution below x.
-template <class V>
-ITERLAB_FN V normal_cdf_of(V x) {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-  if constexpr (std::is_same_v<V, Lane<float>>) return special::normal_cdf(x.value);
-#endif
-  return constant<V>(0.5) * (constant<V>(1) + math::erf(x * constant<V>(std::numbers::sqrt2 / 2)));
-}
-
 struct Sigmoid : Elementary {
   static constexpr auto name = "sigmoid";
   static constexpr auto doc = "1 / (1 + exp(-input)).";

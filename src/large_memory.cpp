@@ -1,0 +1,139 @@
+// Memory of large new outputs: Note [Fresh outputs].
+#include "src/large_memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace iterlab {
+namespace {
+
+struct Block {
+  void* data;
+  size_t bytes;
+  c10::Allocator* owner;
+};
+
+#if defined(MADV_HUGEPAGE) && defined(MADV_FREE)
+// Of the whole pages within a block. A refusal changes nothing but the speed.
+void advise(const Block& block, int advice) {
+  constexpr uintptr_t kPage = 4096;
+  const auto begin = reinterpret_cast<uintptr_t>(block.data);
+  const uintptr_t first = (begin + kPage - 1) / kPage * kPage;
+  const uintptr_t end = (begin + block.bytes) / kPage * kPage;
+  (void)madvise(reinterpret_cast<void*>(first), end - first, advice);
+}
+void ask_for_huge_pages(const Block& block) {
+  static const bool wanted = [] {
+    const char* const value = std::getenv("ITERLAB_HUGE_PAGES");
+    return value == nullptr || std::string_view(value) != "0";
+  }();
+  if (wanted) advise(block, MADV_HUGEPAGE);
+}
+void offer_to_system(const Block& block) { advise(block, MADV_FREE); }
+constexpr size_t kDefaultKept = 512;
+#else
+void ask_for_huge_pages(const Block&) {}
+void offer_to_system(const Block&) {}
+constexpr size_t kDefaultKept = 0;
+#endif
+
+class LargeMemory final : public c10::Allocator {
+ public:
+  LargeMemory() {
+    const char* const value = std::getenv("ITERLAB_KEPT_MEMORY");
+    most_kept_ = (value == nullptr ? kDefaultKept : std::strtoull(value, nullptr, 10)) << 20;
+  }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    c10::Allocator* const owner = c10::GetCPUAllocator();
+    // An allocator whose memory is more than its address, or an output that was resized.
+    if (owner->raw_deleter() == nullptr || bytes < kLargeFrom) return owner->allocate(bytes);
+    const std::scoped_lock lock(mutex_);
+    Block block = take(bytes, owner);
+    if (block.data == nullptr) {
+      block = {allocate_from(*owner, bytes), bytes, owner};
+      ask_for_huge_pages(block);
+    }
+    used_.emplace(block.data, block);
+    return {block.data, block.data, &free, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  static void free(void* data);
+
+  // A kept block that is not much larger than asked for, or none.
+  Block take(size_t bytes, const c10::Allocator* owner) {
+    auto best = kept_.end();
+    for (auto it = kept_.begin(); it != kept_.end(); ++it) {
+      const bool fits = it->owner == owner && it->bytes >= bytes && it->bytes - bytes <= bytes / 4;
+      if (fits && (best == kept_.end() || it->bytes < best->bytes)) best = it;
+    }
+    if (best == kept_.end()) return {nullptr, 0, nullptr};
+    const Block block = *best;
+    kept_.erase(best);
+    kept_bytes_ -= block.bytes;
+    return block;
+  }
+
+  void* allocate_from(c10::Allocator& owner, size_t bytes) {
+    try {
+      return owner.raw_allocate(bytes);
+    } catch (const c10::Error&) {  // perhaps for what is kept here
+      drop_down_to(0);
+      return owner.raw_allocate(bytes);
+    }
+  }
+
+  void keep(void* data) {
+    const std::scoped_lock lock(mutex_);
+    const Block block = used_.extract(data).mapped();
+    if (block.bytes > most_kept_) return block.owner->raw_deallocate(block.data);
+    offer_to_system(block);
+    kept_.push_back(block);
+    kept_bytes_ += block.bytes;
+    drop_down_to(most_kept_);
+  }
+
+  // The oldest first.
+  void drop_down_to(size_t bytes) {
+    while (kept_bytes_ > bytes) {
+      kept_bytes_ -= kept_.front().bytes;
+      kept_.front().owner->raw_deallocate(kept_.front().data);
+      kept_.pop_front();
+    }
+  }
+
+  size_t most_kept_;
+  std::mutex mutex_;
+  std::unordered_map<void*, Block> used_;
+  std::deque<Block> kept_;  // the oldest first
+  size_t kept_bytes_ = 0;
+};
+
+LargeMemory& the_memory() {
+  static auto* const memory = new LargeMemory;  // tensors may outlive every static object
+  return *memory;
+}
+
+void LargeMemory::free(void* data) { the_memory().keep(data); }
+
+}  // namespace
+
+c10::Allocator& large_memory() { return the_memory(); }
+
+}  // namespace iterlab

@@ -1,0 +1,23 @@
+// Memory of large new outputs.
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+namespace iterlab {
+
+// Note [Fresh outputs]
+// A new tensor of 64 MB is new memory: ATen spends 39 ms on an add of that size where one into an
+// existing output takes 15, all of it page faults. For outputs of at least kLargeFrom bytes,
+//  - huge pages are asked for where the kernel gives them on request (transparent_hugepage =
+//    madvise, the usual setting): one fault for every 2 MiB instead of 512. NumPy asks from 4 MiB
+//    on too. ITERLAB_HUGE_PAGES=0 turns it off.
+//  - freed memory is kept for the next output of about its size, up to ITERLAB_KEPT_MEMORY MiB
+//    (default 512; 0 turns it off). It is marked MADV_FREE meanwhile: the system may take it back
+//    whenever it needs memory, though until then it counts as the process's.
+// On systems without madvise, neither is done.
+inline constexpr size_t kLargeFrom = size_t{4} << 20;
+
+// The allocator of large outputs on the CPU. Any thread may allocate and free.
+c10::Allocator& large_memory();
+
+}  // namespace iterlab

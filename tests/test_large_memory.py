@@ -1,0 +1,83 @@
+"""Memory of large new outputs: kept for the next one, bounded, never given out twice."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+import iterlab
+
+MEBI = 2**20
+LARGE = 8 * MEBI + 1000  # elements of float32
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
+
+
+def test_the_next_output_takes_freed_memory() -> None:
+    x = torch.rand(LARGE)
+    first = iterlab.add(x, 1)
+    address = first.data_ptr()
+    del first
+    second = iterlab.mul(x, 2)
+    assert second.data_ptr() == address
+    assert torch.equal(second, x * 2)
+
+
+def test_outputs_that_live_at_once_lie_apart() -> None:
+    x = torch.rand(LARGE)
+    outputs = [iterlab.add(x, k) for k in range(4)]
+    assert len({output.data_ptr() for output in outputs}) == 4
+    for k, output in enumerate(outputs):
+        assert torch.equal(output, x + k)
+
+
+def test_strides_and_later_changes_of_size() -> None:
+    x = torch.rand(3000, 2000).t()
+    output = iterlab.neg(x)
+    assert output.stride() == x.stride() and torch.equal(output, -x)
+    kept = output.clone()
+    output.resize_(4000, 3000)  # larger: other memory, the same values before
+    assert torch.equal(output.view(-1)[: kept.numel()], kept.t().reshape(-1))
+    output.resize_(2)
+    assert torch.equal(iterlab.add(output, 1), output + 1)
+
+
+def test_threads_allocate_and_free() -> None:
+    x = torch.rand(2 * MEBI)
+
+    def work(k: int) -> bool:
+        return all(torch.equal(iterlab.add(x, k + i), x + (k + i)) for i in range(20))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(0, 800, 100)))
+
+
+COUNT_FAULTS = """
+import resource, torch, iterlab
+torch.set_num_threads(1)
+x = torch.rand(8 * 2**20)
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    iterlab.add(x, 1)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+"""
+
+
+@pytest.mark.parametrize("mebi", (0, 16, 64))
+def test_page_faults_of_a_second_output(mebi: int) -> None:
+    """8192 pages of 4 KiB, of which a kept block of 32 MiB pays none."""
+    settings = {"ITERLAB_KEPT_MEMORY": str(mebi), "ITERLAB_HUGE_PAGES": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_FAULTS],
+        env=os.environ | settings,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    faults = int(done.stdout)
+    assert faults < 100 if mebi >= 32 else faults > 8000, faults
