@@ -79,7 +79,7 @@ bool reads_along_inner(const Plan& plan) {
 
 void choose_tile(Plan& plan) {
   const int64_t widest = widest_element(plan);
-  const int64_t most = kTileBytes / widest;
+  const int64_t most = kTileBytes / widest, largest = kLargestTileBytes / widest;
   const int64_t inner = plan.loop_shape.empty() ? 1 : plan.loop_shape[0];
   const int64_t rows = plan.loop_shape.size() < 2 ? 1 : plan.loop_shape[1];
   plan.tile_rows = 1;
@@ -89,18 +89,19 @@ void choose_tile(Plan& plan) {
       plan.tile_inner = most;
       break;
     case Path::strided:
-      plan.tile_inner = std::min(inner, most);
-      if (inner < kPackBelow) plan.tile_rows = std::clamp<int64_t>(most / plan.tile_inner, 1, rows);
+      plan.tile_inner = std::min(inner, largest);
+      if (inner < kPackBelow)
+        plan.tile_rows = std::clamp<int64_t>(largest / plan.tile_inner, 1, rows);
       break;
     case Path::tiled: {
       TransposedTile tile = transposed_tile(widest);
       if (reads_along_inner(plan)) std::swap(tile.inner, tile.rows);
       plan.tile_inner = std::min(inner, tile.inner);
       // A side shorter than the tile's leaves room for more of the other.
-      plan.tile_rows = std::min(rows, kLargestTileBytes / widest / plan.tile_inner);
+      plan.tile_rows = std::min(rows, largest / plan.tile_inner);
       if (plan.tile_inner == tile.inner) plan.tile_rows = std::min(plan.tile_rows, tile.rows);
       if (plan.tile_rows < tile.rows && plan.tile_inner < inner) {
-        plan.tile_inner = std::min(inner, kLargestTileBytes / widest / plan.tile_rows);
+        plan.tile_inner = std::min(inner, largest / plan.tile_rows);
       }
       break;
     }

@@ -115,32 +115,57 @@ void lanes(int64_t count, char* const* data, const Number* numbers) {
   run_lanes<Op, T>(count, data, numbers, std::make_index_sequence<Op::num_inputs>{});
 }
 
-// Row after row, block after block. The first block of a streamed row ends where a cache line does.
+// A block of lanes, after which each pointer is at the next.
+template <class Apply, size_t... inputs>
+ITERLAB_FN void run_block(const Apply& apply, const LaneFormats& formats, const int64_t* widths,
+                          char** pointers, int64_t lanes, Store store,
+                          std::index_sequence<inputs...>) {
+  FloatBlock loaded[sizeof...(inputs)], result;
+  (load_block(formats.dtype[1 + inputs], pointers[1 + inputs], lanes, loaded[inputs]), ...);
+#pragma GCC unroll 4
+  for (int v = 0; v < kBlockVectors; ++v) result[v] = apply(loaded[inputs][v]...);
+  store_block(formats.dtype[0], pointers[0], result, lanes, store);
+  for (size_t i = 0; i <= sizeof...(inputs); ++i) pointers[i] += lanes * widths[i];
+}
+
+// Row after row, block after block. The first block of a streamed row ends where a cache line does;
+// what follows is read and written at four places in turn: Note [Streams] in reduce_ordered.h. (A
+// contiguous add of 64 MiB operands: 1.3 times as fast.)
 template <class Op, size_t... inputs>
 void run_converting_lanes(const LaneRows& tile, char* const* data, const LaneFormats& formats,
-                          const Number* numbers, std::index_sequence<inputs...>) {
+                          const Number* numbers, std::index_sequence<inputs...> sequence) {
   constexpr size_t kOperands = 1 + sizeof...(inputs);
+  constexpr int64_t kStreams = 4, kStreamsFrom = 2048;
   const auto apply = bind_parameters<Op, FloatVector, float>(numbers);
   int64_t widths[kOperands];
   for (size_t i = 0; i < kOperands; ++i) widths[i] = element_size(formats.dtype[i]);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    char* pointers[kOperands] = {data[0] + row * tile.pitches[0],
-                                 data[1 + inputs] + row * tile.pitches[1 + inputs]...};
-    int64_t block = kBlockLanes;
+    char* pointers[kStreams][kOperands] = {
+        {data[0] + row * tile.pitches[0], data[1 + inputs] + row * tile.pitches[1 + inputs]...}};
+    int64_t left = tile.inner;
     if (formats.streamed) {
-      const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointers[0]) % 64);
-      if (past != 0) block = (64 - past) / widths[0];
+      const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointers[0][0]) % 64);
+      if (past != 0) {
+        const int64_t head = std::min((64 - past) / widths[0], left);
+        run_block(apply, formats, widths, pointers[0], head, Store::Cached, sequence);
+        left -= head;
+      }
     }
-    for (int64_t left = tile.inner; left > 0; left -= block, block = kBlockLanes) {
-      block = std::min(block, left);
-      FloatBlock loaded[sizeof...(inputs)], result;
-      (load_block(formats.dtype[1 + inputs], pointers[1 + inputs], block, loaded[inputs]), ...);
-#pragma GCC unroll 4
-      for (int v = 0; v < kBlockVectors; ++v) result[v] = apply(loaded[inputs][v]...);
-      const bool streamed = formats.streamed && block == kBlockLanes;
-      store_block(formats.dtype[0], pointers[0], result, block,
-                  streamed ? Store::Streamed : Store::Cached);
-      for (size_t i = 0; i < kOperands; ++i) pointers[i] += block * widths[i];
+    const Store store = formats.streamed ? Store::Streamed : Store::Cached;
+    const int64_t streams = formats.streamed && left >= kStreamsFrom ? kStreams : 1;
+    const int64_t apart = left / streams / kBlockLanes * kBlockLanes;
+    for (int64_t s = 1; s < streams; ++s) {
+      for (size_t i = 0; i < kOperands; ++i)
+        pointers[s][i] = pointers[0][i] + s * apart * widths[i];
+    }
+    for (int64_t done = 0; done < apart; done += kBlockLanes) {
+      for (int64_t s = 0; s < streams; ++s)
+        run_block(apply, formats, widths, pointers[s], kBlockLanes, store, sequence);
+    }
+    char** const last = pointers[streams - 1];
+    for (left -= streams * apart; left > 0; left -= kBlockLanes) {
+      const int64_t lanes = std::min(left, kBlockLanes);
+      run_block(apply, formats, widths, last, lanes, Store::Cached, sequence);
     }
   }
 }
