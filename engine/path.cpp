@@ -69,17 +69,10 @@ int first_of_class(const Plan& plan, LayoutClass layout) {
   return -1;
 }
 
-// Whether some input is contiguous along the innermost dim, as the output is.
-bool reads_along_inner(const Plan& plan) {
-  for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
-    if (plan.operands[static_cast<size_t>(i)].layout == LayoutClass::contiguous) return true;
-  }
-  return false;
-}
-
 void choose_tile(Plan& plan) {
   const int64_t widest = widest_element(plan);
-  const int64_t most = kTileBytes / widest, largest = kLargestTileBytes / widest;
+  const int64_t most = kTileBytes / widest, of_rows = kRowTileBytes / widest,
+                largest = kTransposedTileBytes / widest;
   const int64_t inner = plan.loop_shape.empty() ? 1 : plan.loop_shape[0];
   const int64_t rows = plan.loop_shape.size() < 2 ? 1 : plan.loop_shape[1];
   plan.tile_rows = 1;
@@ -89,9 +82,9 @@ void choose_tile(Plan& plan) {
       plan.tile_inner = most;
       break;
     case Path::strided:
-      plan.tile_inner = std::min(inner, largest);
+      plan.tile_inner = std::min(inner, of_rows);
       if (inner < kPackBelow)
-        plan.tile_rows = std::clamp<int64_t>(largest / plan.tile_inner, 1, rows);
+        plan.tile_rows = std::clamp<int64_t>(of_rows / plan.tile_inner, 1, rows);
       break;
     case Path::tiled: {
       TransposedTile tile = transposed_tile(widest);
@@ -155,6 +148,13 @@ bool casts_by_way_of_float(const Plan& plan) {
 }
 
 }  // namespace
+
+bool reads_along_inner(const Plan& plan) {
+  for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
+    if (plan.operands[static_cast<size_t>(i)].layout == LayoutClass::contiguous) return true;
+  }
+  return false;
+}
 
 std::optional<Path> forced_path() { return forced; }
 void set_forced_path(std::optional<Path> path) { forced = path; }

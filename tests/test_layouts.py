@@ -26,7 +26,8 @@ PATHS = ("vectorized", "strided", "tiled", "generic")
 OTHER_STRIDES = {"positive", "conj_physical", "rsub", "angle", "logsigmoid", "copy"}
 OTHER_STRIDES |= {"threshold_backward", "leaky_relu_backward"}  # operands exchanged too
 # torch keeps the strides of dims of size 1, and of empty tensors, as they were.
-OTHER_STRIDES_OF_ONE = {"abs", "nan_to_num", "hardtanh"}
+OTHER_STRIDES_OF_ONE = {"abs", "nan_to_num", "hardtanh", "relu6"}
+OTHER_STRIDES_OF_ONE |= {"deg2rad", "rad2deg", "isinf", "isfinite"}  # made of others
 # torch rounds the power of two to the half type before it multiplies.
 ROUNDED_BETWEEN = {"ldexp"}
 

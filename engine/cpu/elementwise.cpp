@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 namespace iterlab::cpu {
 namespace {
@@ -14,9 +15,17 @@ namespace {
 // Not a multiple of 4096 bytes, so that loads from one buffer do not seem to depend on stores to
 // the next (low address bits are compared first).
 struct StageBuffer {
-  alignas(64) char lanes[kLargestTileBytes + 320];
-  alignas(64) char raw[kLargestTileBytes + 320];
+  alignas(64) char lanes[kTransposedTileBytes + 320];
+  alignas(64) char raw[kTransposedTileBytes + 320];
 };
+
+// A thread's buffers, kept between calls: together 1 MiB, more than some threads' stacks, of which
+// a call touches what its tiles fill.
+StageBuffer* stage_buffers() {
+  static thread_local const auto buffers =
+      std::make_unique_for_overwrite<StageBuffer[]>(kMaxOperands);
+  return buffers.get();
+}
 
 struct Call {
   const Plan& plan;
@@ -81,7 +90,7 @@ void run_flat(const Call& call, const Parallel& parallel) {
 class TileWalk {
  public:
   explicit TileWalk(const Plan& plan) : plan_(plan), ndim_(std::max(2, plan.loop_shape.size())) {
-    if (plan.path == Path::tiled) std::swap(order_[0], order_[1]);
+    if (plan.path == Path::tiled && !reads_along_inner(plan)) std::swap(order_[0], order_[1]);
     for (int d = 0; d < ndim_; ++d) {
       const int64_t size = d < plan.loop_shape.size() ? plan.loop_shape[d] : 1;
       step_[d] = d == 0 ? plan.tile_inner : d == 1 ? plan.tile_rows : 1;
@@ -227,7 +236,7 @@ class TileRunner {
   uint32_t unread_;            // bit i: operand i is not read
   int moved_;                  // the operand whose lanes are the result, or -1
   Tile staged_[kMaxOperands];  // what each input's buffer holds
-  StageBuffer buffers_[kMaxOperands];
+  StageBuffer* const buffers_ = stage_buffers();
 };
 
 void run_tiles(const Call& call, const Parallel& parallel) {
@@ -300,7 +309,7 @@ class GenericRunner {
 
   const Call& call_;
   char* pointers_[kMaxOperands];
-  StageBuffer buffers_[kMaxOperands];
+  StageBuffer* const buffers_ = stage_buffers();
   int64_t offsets_[kTileBytes];
 };
 
