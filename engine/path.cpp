@@ -83,8 +83,7 @@ void choose_tile(Plan& plan) {
       break;
     case Path::strided:
       plan.tile_inner = std::min(inner, of_rows);
-      if (inner < kPackBelow)
-        plan.tile_rows = std::clamp<int64_t>(of_rows / plan.tile_inner, 1, rows);
+      plan.tile_rows = std::clamp<int64_t>(of_rows / plan.tile_inner, 1, rows);
       break;
     case Path::tiled: {
       TransposedTile tile = transposed_tile(widest);
@@ -109,7 +108,8 @@ bool must_stage(const Plan& plan, const OperandPlan& operand) {
   const int64_t element = element_size(operand.dtype);
   if (plan.loop_shape.empty()) return false;
   if (operand.strides[0] != element && plan.loop_shape[0] != 1) return true;
-  const bool packed = plan.path == Path::strided && plan.tile_rows > 1;
+  const bool packed =
+      plan.path == Path::strided && plan.tile_rows > 1 && plan.loop_shape[0] < kPackBelow;
   return packed && operand.strides[1] != element * plan.loop_shape[0];
 }
 

@@ -55,7 +55,8 @@ constexpr uint8_t path_bit(Path path) {
 }
 
 // Inner dims shorter than this many elements are packed, several rows to a tile: below it, the call
-// of a kernel for each row costs more than the copy.
+// of a kernel for each row costs more than the copy. Tiles of longer ones have several rows too, in
+// place where they lie so.
 inline constexpr int64_t kPackBelow = 64;
 
 // Whether some input is contiguous along the innermost dim, as the output is.
