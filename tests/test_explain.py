@@ -8,14 +8,17 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import device_trace
 import pytest
 import torch
+from torch._C._autograd import DeviceType
 from torch._subclasses import FakeTensorMode
+from torch.autograd.profiler_util import FunctionEvent
 
 import iterlab
 from iterlab import aten_reduce, callee
 from iterlab.aten_loop import predict
-from iterlab.measured import kernels_of, quiet_profile
+from iterlab.measured import kernels_of, last_call, quiet_profile
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
 
@@ -276,6 +279,28 @@ def test_running_measures() -> None:
     assert "of a contiguous add's" in " ".join(str(explained).split())
     saves = measured.seconds - measured.memory_seconds >= 0.05 * measured.seconds
     assert ("worth it after" if saves else "save nothing") in explained.advice_text
+
+
+def test_what_a_gpu_ran_and_allocated_is_read_from_its_operator() -> None:
+    """Kernels of a GPU are rows of their own beside the operators that launched them, later."""
+    calls = [
+        FunctionEvent(
+            i, "iterlab::add", 1, 10 * i, 10 * i + 8, device_memory_usage=4096, use_device="cuda"
+        )
+        for i in range(4)
+    ]
+    kernels_beside = [
+        FunctionEvent(
+            i, device_trace.OURS, 7, 30 + 25 * i, 55 + 25 * i,
+            device_type=DeviceType.CUDA, use_device="cuda",
+        )
+        for i in range(4)
+    ]  # fmt: skip
+    for call in calls:
+        call.append_kernel(device_trace.OURS, 0, 25)
+    kernels, allocated = last_call([*calls, *kernels_beside], calls=4)
+    assert kernels == ((device_trace.OURS, pytest.approx(25e-6)),)
+    assert allocated == 4096
 
 
 def test_running_leaves_operands_of_inplace_operators_alone() -> None:
