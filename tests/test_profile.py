@@ -85,6 +85,16 @@ def test_a_transformer_in_bf16() -> None:
     assert found.lines[int(backward.name.rpartition(":")[2]) - 1].strip() == "loss.backward()"
 
 
+def test_a_kernel_without_vectors_is_a_slow_path() -> None:
+    x, mask = torch.randn(1024, 1024), torch.rand(1024, 1024) > 0.5
+    profile = iterlab.profile(lambda: (torch.where(mask, x, 0.0), torch.add(x, x)))
+    slow = [one for one in profile.findings if one.kind == "slow path"]
+    assert len(slow) == 1 and slow[0].what.startswith("`aten::where` takes")
+    assert "because ATen's kernel of where has no vectors" in slow[0].what
+    assert slow[0].advice == "call iterlab.where"
+    assert profile.kinds[classify.SCALAR] > 0
+
+
 def test_a_cast_of_a_tensor_that_changes_is_no_repetition() -> None:
     weight, x = torch.randn(64, 64), torch.randn(8, 64)
 

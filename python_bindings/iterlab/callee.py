@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from iterlab.table import OpEntry, find, op_table
+from iterlab.table import OpEntry, aten_name, find, op_table
 
 Overload = torch._ops.OpOverload[..., Any]
 Op = str | Overload | torch._ops.OpOverloadPacket[..., Any] | Callable[..., Any]
@@ -31,9 +31,7 @@ class Callee:
 @cache
 def _twins() -> dict[str, OpEntry]:
     return {
-        entry.torch_name.rpartition(".")[2]: entry
-        for entry in op_table()
-        if entry.torch_name is not None
+        aten_name(entry.torch_name): entry for entry in op_table() if entry.torch_name is not None
     }
 
 
@@ -52,7 +50,9 @@ def _qualified(op: Op) -> tuple[str, Overload | None]:
     if isinstance(op, torch._ops.OpOverloadPacket):
         return op._qualified_op_name, None
     name = getattr(op, "__name__", "")
-    if getattr(torch, name, None) is op or getattr(torch.Tensor, name, None) is op:
+    module = getattr(op, "__module__", None) or ""
+    torchs = module.startswith("torch") and hasattr(torch.ops.aten, name)
+    if torchs or getattr(torch.Tensor, name, None) is op:
         return f"aten::{name}", None
     import iterlab
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from iterlab.classify import KINDS, classify
+from iterlab.classify import COPY, KINDS, SCALAR, STRIDED, UNROLLED, classify
 from iterlab.findings import Finding, findings
 from iterlab.record import record, warm_up
 from iterlab.trace import Node, Trace, short_line, source_text
@@ -198,7 +198,7 @@ def row_text(row: Row) -> Text:
     if row.count > 1:
         text.append(f"  ×{row.count}", style="dim")
     if row.loop:
-        slow = row.loop in ("strided", "unrolled with casts", "copy")
+        slow = row.loop in (STRIDED, SCALAR, UNROLLED, COPY)
         text.append(f"  [{row.loop}]", style="yellow" if slow else "green")
     if row.launch:
         text.append(f"  {row.launch}", style="dim")

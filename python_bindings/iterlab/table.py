@@ -84,6 +84,16 @@ def composite_table() -> tuple[CompositeEntry, ...]:
     )
 
 
+def aten_name(torch_name: str | None) -> str:
+    """Give the name in torch.ops.aten of a function under `torch.`: "special.entr" is
+    "special_entr" there. "" for None.
+    """
+    owner, _, name = (torch_name or "").rpartition(".")
+    if name == "logsigmoid":
+        return "log_sigmoid"
+    return f"special_{name}" if owner == "special" else name
+
+
 def find(name: str) -> OpEntry:
     """Give the operator of that name. Raises ValueError where there is none."""
     for entry in op_table():

@@ -21,6 +21,7 @@ COLOURS = {
     classify.COPY: "#c2571a",
     classify.UNROLLED: "#a8577e",
     classify.STRIDED: "#b3261e",
+    classify.SCALAR: "#946200",
     classify.OTHER: "#7d7461",
 }
 _LINE, _OPERATOR = "#8fa3b8", "#b4bfca"
