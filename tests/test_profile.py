@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import iterlab
-from iterlab import classify
+from iterlab import classify, findings
 from iterlab.cli import main
 from iterlab.profile import Profile
 from iterlab.record import record
@@ -85,13 +85,14 @@ def test_a_transformer_in_bf16() -> None:
     assert found.lines[int(backward.name.rpartition(":")[2]) - 1].strip() == "loss.backward()"
 
 
-def test_a_kernel_without_vectors_is_a_slow_path() -> None:
+def test_a_kernel_without_vectors_is_a_slow_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "add_seconds", lambda traffic, device: 1e-6)
     x, mask = torch.randn(1024, 1024), torch.rand(1024, 1024) > 0.5
     profile = iterlab.profile(lambda: (torch.where(mask, x, 0.0), torch.add(x, x)))
     slow = [one for one in profile.findings if one.kind == "slow path"]
     assert len(slow) == 1 and slow[0].what.startswith("`aten::where` takes")
-    assert "because ATen's kernel of where has no vectors" in slow[0].what
-    assert slow[0].advice == "call iterlab.where"
+    assert "a call, because ATen's kernel of where has no vectors" in slow[0].what
+    assert slow[0].advice == "call iterlab.where; memory allows 1 µs a call"
     assert profile.kinds[classify.SCALAR] > 0
 
 

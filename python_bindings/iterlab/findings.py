@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from iterlab.classify import COPY, REDUCTION, SCALAR, STRIDED, UNROLLED, VIEW, twin
+from iterlab.classify import COPY, REDUCTION, SCALAR, STRIDED, UNROLLED, VIEW, Twin, twin
 from iterlab.copies import Rereads, describe, layout_text
 from iterlab.planning import dtype_name
 from iterlab.rate import add_seconds
@@ -60,8 +60,19 @@ def _operands(node: Node) -> str:
     return ", ".join(
         f"{dtype_name(one.dtype)}{shape_text(one.sizes)} {layout_text(one)}"
         for one in node.operands
-        if one is not None and one.sizes
+        if one is not None and one.sizes and 0 not in one.sizes
     )
+
+
+def _own_call(node: Node, found: Twin) -> str:
+    """Name iterlab's operator that does the same."""
+    inplace = "_" if node.name.endswith("_") else ""
+    return f"call iterlab.{found.facts.op}{inplace}"
+
+
+def _allowed(node: Node, found: Twin) -> float:
+    """Give the seconds that memory allows for the call."""
+    return add_seconds(found.facts.bytes, _device(node))
 
 
 def _device(node: Node) -> str:
@@ -75,8 +86,8 @@ def _slow_loop(node: Node, loop: str, seconds: float) -> Finding:
     what = f"`{node.name}` runs {loop}, because {why}: {_operands(node)}"
     advice = "give its operands one layout and dtype"
     if found is not None:
-        best = time_text(add_seconds(found.facts.bytes, _device(node)))
-        advice += f", or call iterlab.{found.facts.op}; memory allows {best} a call"
+        best = time_text(_allowed(node, found))
+        advice += f", or {_own_call(node, found)}; memory allows {best} a call"
     return Finding("slow path", node.line, what, advice, seconds)
 
 
@@ -92,13 +103,12 @@ def _far_from_memory(nodes: Iterable[Node]) -> Iterator[Finding]:
         if found is None or found.facts.bytes < _LEAST_TRAFFIC:
             continue
         fastest = min(map(_seconds, group))
-        best = add_seconds(found.facts.bytes, _device(group[0]))
+        best = _allowed(group[0], found)
         if best < _SLOW_SHARE * fastest:
-            times = f"takes {time_text(fastest)} a call where memory allows {time_text(best)}"
             why = "" if found.loop is None else f", because {found.loop.why}"
-            advice = f"call iterlab.{found.facts.op}"
+            what = f"`{name}` takes {time_text(fastest)} a call{why}: {operands}"
+            advice = f"{_own_call(group[0], found)}; memory allows {time_text(best)} a call"
             seconds = sum(map(_seconds, group))
-            what = f"`{name}` {times}{why}: {operands}"
             yield Finding("slow path", line, what, advice, seconds, len(group))
 
 
