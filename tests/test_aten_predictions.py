@@ -168,6 +168,8 @@ def test_predicted_loops_of_atens_reductions() -> None:
         ("sum", x[:, ::2], 1): aten_reduce.SCALAR,
         ("sum", x[:, :4], 1): aten_reduce.SCALAR,  # less than a vector
         ("sum", x.to(torch.int8), 1): inner,
+        ("amax", x[:, :256].to(torch.int8), 1): inner,
+        ("amax", x[:, :64].to(torch.int8), 1): aten_reduce.SCALAR,  # less than four vectors
         ("amax", x, 1): inner,
         ("amax", x, 0): outer,
         ("amax", x[:, ::2], 0): aten_reduce.SCALAR,
