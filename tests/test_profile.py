@@ -7,10 +7,12 @@ import json
 import shutil
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
 import iterlab
 from iterlab import classify, findings
@@ -78,7 +80,7 @@ def test_a_transformer_in_bf16() -> None:
     assert "hides in `aten::masked_fill`" in masked and "masked_fill_" in masked
     assert "layout copy" in found.of("hidden copy", "mixed.transpose(1, 2).reshape")
     again = found.of("repeated copy", "head.to(torch.bfloat16)")
-    assert "cast float32 → bfloat16 of [200, 96]" in again and "before the loop" in again
+    assert "cast float32 → bfloat16 of [200, 96]" in again and "copy it once" in again
     assert found.of("repeated copy", "wide = x.float()") == ""  # another tensor each time
     rows = [row for row in found.profile.rows if "small_gpt.py" in row.name]
     backward = next(row for row in rows if any(one.kind == "backward" for one in row.rows))
@@ -111,6 +113,44 @@ def test_a_cast_of_a_tensor_that_changes_is_no_repetition() -> None:
 
     assert "repeated copy" in steps(update=False)
     assert "repeated copy" not in steps(update=True)
+
+
+def test_parts_of_one_tensor_are_no_repetition() -> None:
+    """The profiler tells the memory of views apart, not the views."""
+    qkv = torch.randn(64, 3, 64)
+
+    def work() -> list[torch.Tensor]:
+        return [qkv[:, i].contiguous() for i in range(3)]
+
+    found = iterlab.profile(work).findings
+    assert [(one.kind, one.count) for one in found if "copy" in one.kind] == [("copy", 3)]
+
+
+def test_a_backward_repeats_its_forwards_copy() -> None:
+    """A convolution copies an input of another layout twice: that is no fault of a loop."""
+    convolution = torch.nn.Conv2d(16, 16, 3).to(memory_format=torch.channels_last)
+    x = torch.randn(4, 16, 32, 32, requires_grad=True)
+    found = iterlab.profile(lambda: convolution(x).sum().backward()).findings
+    hidden = [one for one in found if one.kind == "hidden copy"]
+    assert any("hides in `aten::conv2d`" in one.what for one in hidden)
+    assert "repeated copy" not in {one.kind for one in found}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_row_of_the_tree_is_one_line(width: int) -> None:
+    def work() -> torch.Tensor:
+        x = torch.ones(3)
+        return x + x + x + x + x + x + x + x + x + x + x + x + x + x + x + x + x  # a long line
+
+    console = Console(file=StringIO(), width=width)
+    console.print(iterlab.profile(work))
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().splitlines()
+    rows = [line for line in lines if line.lstrip("│ ").startswith(("├──", "└──"))]
+    assert len(rows) > 3 and max(map(len, rows)) <= width
+    first = next(row for row in rows if "x + x" in row)
+    assert first.endswith("…  ×16") and "test_profile.py:" in first
+    assert lines.index(rows[-1]) - lines.index(rows[0]) == len(rows) - 1
 
 
 def test_the_tree_goes_from_lines_to_kernels() -> None:
@@ -212,7 +252,9 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     )
     code = main(["profile", "--html", str(page), "--trace", str(trace), str(script), "--a", "b"])
     assert code == 3
-    assert "['--a', 'b'] torch.Size([9, 9])" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "['--a', 'b'] torch.Size([9, 9])" in printed.out and "aten::add" in printed.out
+    assert printed.err.splitlines() == [f"wrote {trace}", f"wrote {page}"]
     assert json.loads(trace.read_text())["traceEvents"]
     assert "s.py:3" in page.read_text()
     assert main(["profile", "--json", str(script)]) == 3

@@ -91,17 +91,23 @@ def explain(options: argparse.Namespace) -> None:
             lambda *given: explain_call(options.op, *given, run=options.run, **arguments),
             operands,
         )
-    _write(options, explanation)
+    _write_page(options, explanation)
+    if options.json or options.html is None:
+        _print(options, explanation)
 
 
-def _write(options: argparse.Namespace, result: Any) -> None:
-    """Write a result where the options say: an HTML page, JSON, or the terminal."""
+def _write_page(options: argparse.Namespace, result: Any) -> None:
+    """Write a result as an HTML page where the options ask for one."""
     if options.html is not None:
         Path(options.html).write_text(result.html_page(), encoding="utf-8")
         print(f"wrote {options.html}", file=sys.stderr)
+
+
+def _print(options: argparse.Namespace, result: Any) -> None:
+    """Print a result as JSON, or as text."""
     if options.json:
         print(json.dumps(result.to_dict(), indent=2, default=str))
-    elif options.html is None:
+    else:
         # Plain text is printed as it is: rich would read "[tiled]" as markup.
         console().print(result) if sys.stdout.isatty() else print(result)
 
@@ -116,7 +122,8 @@ def profile(options: argparse.Namespace) -> int:
     if options.trace is not None:
         result.save_chrome_trace(options.trace)
         print(f"wrote {options.trace}", file=sys.stderr)
-    _write(options, result)
+    _write_page(options, result)
+    _print(options, result)
     return code
 
 
@@ -218,7 +225,7 @@ def _add_profile(commands: Any) -> None:
         "breaks, each with its line, and a tree from Python lines to kernels. Options of iterlab "
         "stand before SCRIPT, the script's own after it.",
     )
-    parser.add_argument("--html", metavar="FILE", help="write a report that opens from disk")
+    parser.add_argument("--html", metavar="FILE", help="write a report that opens from disk, too")
     parser.add_argument("--trace", metavar="FILE", help="write a chrome trace (JSON)")
     parser.add_argument(
         "--json", action="store_true", help="print JSON; what the script prints goes to stderr"

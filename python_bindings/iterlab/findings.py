@@ -84,6 +84,8 @@ def _slow_loop(node: Node, loop: str, seconds: float) -> Finding:
     found = twin(node)
     why = found.loop.why if found is not None and found.loop is not None else "operands differ"
     what = f"`{node.name}` runs {loop}, because {why}: {_operands(node)}"
+    if node.line and any(one.kind == "backward" for one in node.above()):
+        what += ", in the backward of this line"
     advice = "give its operands one layout and dtype"
     if found is not None:
         best = time_text(_allowed(node, found))
@@ -127,7 +129,7 @@ def _of_kernel(node: Node) -> Finding | None:
 
 
 def _of_nodes(trace: Trace) -> Iterator[Finding]:
-    rereads = Rereads.find(trace)
+    rereads = Rereads(trace)
     for node in trace.walk():
         found = None
         if node.kind == "kernel":
