@@ -57,9 +57,16 @@ class Row:
 
 def merge(nodes: Iterable[Node]) -> tuple[Row, ...]:
     """Merge nodes of one name and kind of kernel into rows, what took longest first."""
+    nodes = list(nodes)
+    loops: dict[tuple[str, str], set[str]] = {}
+    for node in nodes:
+        loops.setdefault((node.kind, node.name), set()).add(node.loop)
     groups: dict[tuple[str, str, str], list[Node]] = {}
     for node in nodes:
-        groups.setdefault((node.kind, node.name, node.loop), []).append(node)
+        # Of some calls the profile doesn't show that they did work; they belong to the others.
+        known = loops[node.kind, node.name] - {""}
+        loop = node.loop or (next(iter(known)) if len(known) == 1 else "")
+        groups.setdefault((node.kind, node.name, loop), []).append(node)
     rows = [
         Row(
             kind,
