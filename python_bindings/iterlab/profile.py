@@ -140,7 +140,7 @@ class Profile:
         """Give the rows that took at least this part of the run: of the device's time where there
         is any, else of the time in operators.
         """
-        on_device = sum(root.on_device for root in self.trace.roots)
+        on_device = self.trace.on_device
         for row in rows:
             cost, total = (
                 (row.on_device, on_device) if on_device else (row.seconds, self.trace.work)
