@@ -17,6 +17,7 @@ from torch.autograd.profiler_util import FunctionEvent
 
 import iterlab
 from iterlab.measured import kernels_of, last_call, quiet_profile
+from iterlab.table import CompositeEntry, composite_table
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
 
@@ -194,6 +195,7 @@ def test_every_way_to_name_an_operator() -> None:
         explained = iterlab.explain(function, x)
         assert explained.schema.startswith("aten::") and explained.twin_plan is not None
     torchs = [torch.add, torch.ops.aten.add, torch.ops.aten.add.Tensor, "aten::add.Tensor"]
+    torchs += ["aten::add", "torch.add"]
     assert {iterlab.explain(op, x, x).schema for op in own} == {
         str(torch.ops.iterlab.add.default._schema)
     }
@@ -206,6 +208,7 @@ def test_every_way_to_name_an_operator() -> None:
     ("op", "args", "error"),
     [
         ("nope", (1.0,), ValueError),
+        ("matmul", (1.0,), ValueError),
         ("aten::nope", (1.0,), ValueError),
         ("nolib::nope", (1.0,), ValueError),
         (len, (1.0,), TypeError),
@@ -223,6 +226,23 @@ def test_operators_without_twin_show_their_dispatch() -> None:
     assert explained.plan is None and explained.aten is None
     assert "composite" in str(explained)
     assert explained.summary == "AutogradCPU"
+
+
+@pytest.mark.parametrize("entry", composite_table(), ids=lambda entry: entry.name)
+def test_operators_written_from_others_show_their_dispatch(entry: CompositeEntry) -> None:
+    x = torch.rand(64, 64)
+    args = {
+        "clamp": (x, 0.1, 0.5),
+        "float_power": (x, 2.0),
+        "polygamma": (2, x),
+        "prelu": (x, torch.ones(64)),
+    }.get(entry.name, (x,))
+    explained = iterlab.explain(entry.name, *args, run=True)
+    assert explained.schema.startswith(f"iterlab::{entry.name}")
+    assert explained.plan is None and "composite" in str(explained)
+    assert explained.dispatch.runs == ("AutogradCPU",)
+    assert explained.measured is not None
+    assert any(name.startswith("iterlab::") for name, _ in explained.measured.kernels)
 
 
 def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from iterlab.table import OpEntry, aten_name, find, op_table
+from iterlab.table import OpEntry, aten_name, composite_table, find, op_table
 
 Overload = torch._ops.OpOverload[..., Any]
 Op = str | Overload | torch._ops.OpOverloadPacket[..., Any] | Callable[..., Any]
@@ -19,7 +19,8 @@ Op = str | Overload | torch._ops.OpOverloadPacket[..., Any] | Callable[..., Any]
 class Callee:
     """The overload that a call gets, and the table's entry of the operator or of its twin.
 
-    `name` is that of iterlab's operator ("add_"). `is_iterlab` says whose the overload is.
+    `name` is that of iterlab's operator ("add_"). `is_iterlab` says whose the overload is. There is
+    no entry for an operator that is written from others.
     """
 
     overload: Overload
@@ -35,16 +36,36 @@ def _twins() -> dict[str, OpEntry]:
     }
 
 
+def _composites() -> set[str]:
+    return {one.name for one in composite_table()}
+
+
 def twin_of(qualified: str) -> OpEntry | None:
     """Give the entry of the operator that is the twin of "aten::add" or "aten::add_"."""
     library, _, name = qualified.partition("::")
     return _twins().get(name.partition(".")[0].removesuffix("_")) if library == "aten" else None
 
 
+def _qualified_name(text: str) -> str:
+    """Give "iterlab::add" for "add", and "aten::add" for "torch.add". Raises ValueError where only
+    torch has an operator of the name.
+    """
+    if text.startswith("torch."):
+        return f"aten::{aten_name(text.removeprefix('torch.'))}"
+    if "::" in text:
+        return text
+    known = {one.name for one in op_table()} | _composites()
+    if text.removesuffix("_") not in known and hasattr(torch.ops.aten, text):
+        raise ValueError(
+            f"iterlab: expected one of iterlab's operators, got '{text}'; torch's is 'aten::{text}'"
+        )
+    return f"iterlab::{text}"
+
+
 def _qualified(op: Op) -> tuple[str, Overload | None]:
     """Give "iterlab::add" and the overload where one is given."""
     if isinstance(op, str):
-        return (op if "::" in op else f"iterlab::{op}"), None
+        return _qualified_name(op), None
     if isinstance(op, torch._ops.OpOverload):
         return op._schema.name, op
     if isinstance(op, torch._ops.OpOverloadPacket):
@@ -80,8 +101,8 @@ def _own(name: str, args: Sequence[Any], out: object) -> Overload:
     return found
 
 
-def _torchs(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
-    """Find the overload of another library's operator, as `torch.ops` would."""
+def _resolved(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
+    """Find the overload of an operator, as `torch.ops` would."""
     library, _, name = qualified.partition("::")
     name, _, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, library), name, None)
@@ -106,17 +127,17 @@ def _torchs(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Over
 def resolve(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Callee:
     """Find what a call names.
 
-    `op` is a name ("add", "add_", "aten::mul.Tensor"), an operator of `torch.ops`, or a function of
-    torch or iterlab. Raises ValueError for an unknown name, TypeError for what is no operator or
-    takes no such arguments.
+    `op` is a name ("add", "add_", "aten::mul.Tensor", "torch.mul"), an operator of `torch.ops`, or
+    a function of torch or iterlab. Raises ValueError for an unknown name, TypeError for what is no
+    operator or takes no such arguments.
     """
     qualified, overload = _qualified(op)
     library, _, name = qualified.partition("::")
-    if library == "iterlab":
+    if library == "iterlab" and name.removesuffix("_") not in _composites():
         given = {key: value for key, value in kwargs.items() if key == "out"}
         found = overload or _own(name, args, given.get("out"))
         return Callee(found, name, find(name.removesuffix("_")), True)
-    found = overload or _torchs(qualified, args, kwargs)
+    found = overload or _resolved(qualified, args, kwargs)
     base = name.partition(".")[0]
     entry = twin_of(qualified)
     inplace = "_" * base.endswith("_")

@@ -33,6 +33,7 @@ _CSS = """
 .iterlab-report .calm .kind{color:var(--dim)}
 .iterlab-report .advice{color:var(--dim)}
 .iterlab-report svg{width:100%;height:auto;display:block}
+.iterlab-report svg rect{shape-rendering:crispEdges}
 .iterlab-report svg text{font:13px system-ui,sans-serif;fill:var(--ink)}
 .iterlab-report svg .axis{fill:var(--dim)}
 .iterlab-report details>div{margin-left:22px}
