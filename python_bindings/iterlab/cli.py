@@ -232,9 +232,10 @@ def _add_profile(commands: Any) -> None:
         "--json", action="store_true", help="print JSON; what the script prints goes to stderr"
     )
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
-    parser.add_argument(
+    script_arguments = parser.add_argument(
         "arguments", metavar="ARG", nargs=argparse.REMAINDER, help="the script's arguments"
     )
+    script_arguments.required = False  # as Python before 3.12 takes it to be
     parser.set_defaults(run_command=profile)
 
 
