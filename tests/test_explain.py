@@ -114,6 +114,37 @@ def test_the_form_explained_is_the_form_that_ran_over_random_layouts() -> None:
     assert seen == {"inner", "outer", "short inner"}
 
 
+# Reductions whose overload, or number, their other arguments choose.
+BOUND: dict[str, tuple[str, Any, str]] = {
+    "max of all": ("max", lambda x, dims: ((x,), {}), "iterlab::max"),
+    "max": ("max", lambda x, dims: ((x, dims), {}), "iterlab::max.dim"),
+    "min": ("min", lambda x, dims: ((x,), {"dim": dims, "keepdim": True}), "iterlab::min.dim"),
+    "var": ("var", lambda x, dims: ((x, dims), {"correction": 0}), "iterlab::var"),
+    "unbiased": ("var", lambda x, dims: ((x, dims, False), {}), "iterlab::var.dim"),
+    "norm": ("norm", lambda x, dims: ((x, 3.0, dims), {}), "iterlab::norm"),
+    "fro": ("norm", lambda x, dims: ((x,), {"p": "fro", "dim": dims}), "iterlab::norm.name"),
+    "logsumexp": ("logsumexp", lambda x, dims: ((x, dims), {}), "iterlab::logsumexp"),
+}
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_a_reductions_arguments_are_those_of_its_overload(name: str) -> None:
+    op, arguments, schema = BOUND[name]
+    chance = random.Random(9)
+    for _ in range(25):
+        shape = tuple(chance.choice((2, 3, 8, 33)) for _ in range(chance.randint(2, 4)))
+        x = drawn(shape, chance, spread=0, dtypes=(torch.float32,))
+        args, kwargs = arguments(x, chance.sample(range(x.dim()), chance.randint(1, 2)))
+        explained = iterlab.explain(op, *args, **kwargs)
+        assert explained.schema.partition("(")[0] == schema
+        assert isinstance(explained.plan, iterlab.ReductionPlan)
+        call = functools.partial(getattr(torch.ops.iterlab, op), *args, **kwargs)
+        result = call()
+        first = result if isinstance(result, torch.Tensor) else result[0]
+        assert explained.plan.output_shape == tuple(first.shape)
+        assert reported(call) == explained.plan.form, (shape, x.stride(), args[1:], kwargs)
+
+
 @pytest.mark.parametrize("dim", [0, 1, (0, 1), 2])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_form_explained_is_the_form_that_ran(dim: Any, transposed: bool) -> None:
@@ -209,6 +240,7 @@ def test_every_way_to_name_an_operator() -> None:
     [
         ("nope", (1.0,), ValueError),
         ("matmul", (1.0,), ValueError),
+        ("logsumexp", (torch.ones(2),), TypeError),
         ("aten::nope", (1.0,), ValueError),
         ("nolib::nope", (1.0,), ValueError),
         (len, (1.0,), TypeError),

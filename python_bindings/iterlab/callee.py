@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from iterlab.planning import functional_overload
 from iterlab.table import OpEntry, aten_name, composite_table, find, op_table
 
 Overload = torch._ops.OpOverload[..., Any]
@@ -82,9 +83,11 @@ def _qualified(op: Op) -> tuple[str, Overload | None]:
     raise TypeError(f"iterlab: expected the name of an operator, or one of torch.ops, got {op!r}")
 
 
-def _own(name: str, args: Sequence[Any], out: object) -> Overload:
+def _own(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
     """Find the overload of iterlab's operator that a call with these arguments gets."""
     entry = find(name.removesuffix("_"))
+    if entry.kind == "reduction":
+        return _resolved(f"iterlab::{name}", args, kwargs)
     if name.endswith("_") and "inplace" not in entry.variants:
         raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{name}'")
     numbers = [
@@ -93,7 +96,7 @@ def _own(name: str, args: Sequence[Any], out: object) -> Overload:
         if not isinstance(given, torch.Tensor)
     ]
     parts = ["Scalar", *numbers] if numbers else []
-    parts += ["out"] if out is not None else []
+    parts += ["out"] if kwargs.get("out") is not None else []
     packet = getattr(torch.ops.iterlab, name)
     if ("_".join(parts) or "default") not in packet.overloads():
         raise TypeError(f"iterlab::{name}: expected a tensor as {numbers[0]}, got a number")
@@ -134,9 +137,8 @@ def resolve(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Callee:
     qualified, overload = _qualified(op)
     library, _, name = qualified.partition("::")
     if library == "iterlab" and name.removesuffix("_") not in _composites():
-        given = {key: value for key, value in kwargs.items() if key == "out"}
-        found = overload or _own(name, args, given.get("out"))
-        return Callee(found, name, find(name.removesuffix("_")), True)
+        found = overload or _own(name, args, kwargs)
+        return Callee(found, name, find(name.removesuffix("_"), functional_overload(found)), True)
     found = overload or _resolved(qualified, args, kwargs)
     base = name.partition(".")[0]
     entry = twin_of(qualified)
