@@ -16,6 +16,7 @@ from torch._subclasses import FakeTensorMode
 from torch.autograd.profiler_util import FunctionEvent
 
 import iterlab
+from iterlab import _C
 from iterlab.measured import kernels_of, last_call, quiet_profile
 from iterlab.table import CompositeEntry, composite_table
 
@@ -290,6 +291,28 @@ def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:
     plan = found[0].plan
     assert isinstance(plan, iterlab.Plan) and plan.shape == (8, 64)
     assert any(f"[{plan.path} " in event.name for event in profiler.events())
+
+
+@pytest.mark.parametrize("op", ["sum", "argmax"])
+@pytest.mark.parametrize("dim", [0, 1, -1, None])
+@pytest.mark.parametrize("batch", [0, 1])
+def test_dims_of_a_reduction_under_vmap_are_those_inside(
+    op: str, dim: int | None, batch: int
+) -> None:
+    found: list[iterlab.Explanation] = []
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        found.append(iterlab.explain(op, x, dim=dim))
+        return getattr(torch.ops.iterlab, op)(x, dim)
+
+    x = torch.randn(6, 40, 5).movedim(0, batch)
+    with quiet_profile() as profiler:
+        result = torch.func.vmap(inner, in_dims=batch)(x)
+    plan = found[0].plan
+    assert isinstance(plan, iterlab.ReductionPlan)
+    assert plan.output_shape == tuple(result.shape)
+    assert any(event.name == f"iterlab::{op} [{plan.form} {_C.cpu_capability()}]"
+               for event in profiler.events())  # fmt: skip
 
 
 def test_fake_tensors_and_meta_tensors() -> None:
