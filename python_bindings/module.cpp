@@ -11,6 +11,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 namespace py = pybind11;
 
 namespace iterlab {
@@ -28,9 +30,13 @@ py::tuple as_tuple(const Dims& dims) {
   return py::cast(std::vector<int64_t>(dims.begin(), dims.end()));
 }
 
-const OpInfo& op_named(const std::string& name, OpKind kind) {
-  const OpInfo* const op = find_op(name);
-  if (op == nullptr || op->kind != kind) {
+// `overload` tells reductions of one name apart: "dim" of max.dim.
+const OpInfo& op_named(const std::string& name, OpKind kind, const std::string& overload = "") {
+  const auto table = op_table();
+  const auto op = std::find_if(table.begin(), table.end(), [&](const OpInfo& info) {
+    return info.name == name && info.kind == kind && info.reduction.overload == overload;
+  });
+  if (op == table.end()) {
     throw py::value_error(
         "iterlab: expected the name of " +
         std::string(kind == OpKind::Elementwise ? "an elementwise operator" : "a reduction") +
@@ -180,7 +186,8 @@ py::dict op_facts(const OpInfo& op) {
   std::vector<std::string> variants{"functional", "out"};
   if ((op.variants & kInplace) != 0) variants.emplace_back("inplace");
   return py::dict(
-      py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("torch_name") = op.torch_name,
+      py::arg("name") = op.name, py::arg("overload") = op.reduction.overload,
+      py::arg("doc") = op.doc, py::arg("torch_name") = op.torch_name,
       py::arg("kind") = op.kind == OpKind::Elementwise ? "elementwise" : "reduction",
       py::arg("inputs") =
           std::vector<std::string>(op.inputs.begin(), op.inputs.begin() + op.num_inputs),
@@ -288,8 +295,9 @@ PYBIND11_MODULE(_C, module) {
       "make_reduce_plan",
       [](const std::string& op, const OperandSpec& input,
          const std::optional<std::vector<int64_t>>& dims, bool keepdim,
-         const std::optional<OperandSpec>& out, const std::string& dtype) {
-        const OpInfo& info = op_named(op, OpKind::Reduction);
+         const std::optional<OperandSpec>& out, const std::string& dtype,
+         const std::string& overload, double number) {
+        const OpInfo& info = op_named(op, OpKind::Reduction, overload);
         std::optional<std::span<const int64_t>> span;
         if (dims) span = *dims;
         ReducePlan plan;
@@ -304,12 +312,13 @@ PYBIND11_MODULE(_C, module) {
         request.dims = reduced_dims(span, static_cast<int>(input.sizes.size()), info);
         request.dims_given = dims && !dims->empty();
         request.keepdim = keepdim;
-        request.number = 1;
+        request.number = number;
         make_reduce_plan(operands, request, info, plan);
         return reduce_plan_facts(plan);
       },
       py::arg("op"), py::arg("input"), py::arg("dims") = py::none(), py::arg("keepdim") = false,
-      py::arg("out") = py::none(), py::arg("dtype") = "", "Plans a reduction; returns its facts.");
+      py::arg("out") = py::none(), py::arg("dtype") = "", py::arg("overload") = "",
+      py::arg("number") = 1.0, "Plans a reduction; returns its facts.");
   module.def(
       "op_table",
       [] {

@@ -113,6 +113,8 @@ WRONG = {
     "a page that is a folder": [*ADD, "--html", "."],
     "a case that is none": ["bench", "--case", "no such case"],
     "no threads": ["bench", "--threads", "0"],
+    "no rounds": ["bench", "--rounds", "0"],
+    "no operands": ["bench", "--mb", "0"],
     "a picture in no folder": ["demo", "--picture", "no/such/folder/picture.png"],
 }
 

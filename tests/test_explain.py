@@ -1,4 +1,4 @@
-"""Explanations against what ran: paths, reductions, ATen's loops, measurements, and output."""
+"""Explanations against what ran: paths, reductions, measurements, and output."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import device_trace
 import pytest
 import torch
+from torch._C._autograd import DeviceType
 from torch._subclasses import FakeTensorMode
+from torch.autograd.profiler_util import FunctionEvent
 
 import iterlab
-from iterlab import aten_reduce, callee
-from iterlab.aten_loop import predict
-from iterlab.measured import kernels_of, quiet_profile
+from iterlab import _C
+from iterlab.measured import kernels_of, last_call, quiet_profile
+from iterlab.table import CompositeEntry, composite_table
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
 
@@ -112,6 +115,37 @@ def test_the_form_explained_is_the_form_that_ran_over_random_layouts() -> None:
     assert seen == {"inner", "outer", "short inner"}
 
 
+# Reductions whose overload, or number, their other arguments choose.
+BOUND: dict[str, tuple[str, Any, str]] = {
+    "max of all": ("max", lambda x, dims: ((x,), {}), "iterlab::max"),
+    "max": ("max", lambda x, dims: ((x, dims), {}), "iterlab::max.dim"),
+    "min": ("min", lambda x, dims: ((x,), {"dim": dims, "keepdim": True}), "iterlab::min.dim"),
+    "var": ("var", lambda x, dims: ((x, dims), {"correction": 0}), "iterlab::var"),
+    "unbiased": ("var", lambda x, dims: ((x, dims, False), {}), "iterlab::var.dim"),
+    "norm": ("norm", lambda x, dims: ((x, 3.0, dims), {}), "iterlab::norm"),
+    "fro": ("norm", lambda x, dims: ((x,), {"p": "fro", "dim": dims}), "iterlab::norm.name"),
+    "logsumexp": ("logsumexp", lambda x, dims: ((x, dims), {}), "iterlab::logsumexp"),
+}
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_a_reductions_arguments_are_those_of_its_overload(name: str) -> None:
+    op, arguments, schema = BOUND[name]
+    chance = random.Random(9)
+    for _ in range(25):
+        shape = tuple(chance.choice((2, 3, 8, 33)) for _ in range(chance.randint(2, 4)))
+        x = drawn(shape, chance, spread=0, dtypes=(torch.float32,))
+        args, kwargs = arguments(x, chance.sample(range(x.dim()), chance.randint(1, 2)))
+        explained = iterlab.explain(op, *args, **kwargs)
+        assert explained.schema.partition("(")[0] == schema
+        assert isinstance(explained.plan, iterlab.ReductionPlan)
+        call = functools.partial(getattr(torch.ops.iterlab, op), *args, **kwargs)
+        result = call()
+        first = result if isinstance(result, torch.Tensor) else result[0]
+        assert explained.plan.output_shape == tuple(first.shape)
+        assert reported(call) == explained.plan.form, (shape, x.stride(), args[1:], kwargs)
+
+
 @pytest.mark.parametrize("dim", [0, 1, (0, 1), 2])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_form_explained_is_the_form_that_ran(dim: Any, transposed: bool) -> None:
@@ -131,131 +165,6 @@ def test_forced_path_is_explained() -> None:
         explained = iterlab.explain("add", x, x)
         assert reported(lambda: torch.ops.iterlab.add(x, x)) == "generic"
     assert explained.plan is not None and explained.plan.path == "generic"
-
-
-def casts_in(call: Any) -> int:
-    """How many operands ATen casts through a copy inside a call."""
-    with quiet_profile() as profiler:
-        call()
-    return sum(event.name == "aten::_to_copy" for event in profiler.events())
-
-
-@pytest.mark.parametrize("other", [torch.float32, torch.bfloat16, torch.int8, torch.float64])
-def test_predicted_casts_are_those_that_aten_makes(other: torch.dtype) -> None:
-    x, y = torch.ones(64, 64), torch.ones(64, 64, dtype=other)
-    explained = iterlab.explain(torch.add, x, y)
-    assert explained.aten is not None and explained.plan is None
-    assert casts_in(lambda: torch.add(x, y)) == len(explained.aten.copies)
-    assert explained.to_dict()["aten"]["prediction"] is True
-
-
-def test_predicted_loops_of_aten() -> None:
-    x = torch.ones(64, 64)
-    loops = {
-        "dense": (x, x),
-        "row": (x, x[0]),
-        "column": (x, x[:, :1]),
-        "number": (x, 2.0),
-        "transposed": (x, x.t()),
-        "both transposed": (x.t(), x.t()),
-        "every second": (x[:, ::2], x[:, ::2]),
-    }
-    found = {}
-    for name, operands in loops.items():
-        aten = iterlab.explain("add", *operands).aten
-        assert aten is not None
-        found[name] = aten.loop
-    assert found == {
-        "dense": "vectorized",
-        "row": "vectorized",
-        "column": "vectorized, one operand constant",
-        "number": "vectorized, one operand constant",
-        "transposed": "strided, one element at a time",
-        "both transposed": "vectorized",
-        "every second": "strided, one element at a time",
-    }
-
-
-def test_predicted_loops_of_aten_on_cuda() -> None:
-    """By ATen's rules; what ran is compared where there is a GPU."""
-    x = torch.ones(64, 64, device="meta")
-    entry = callee.twin_of("aten::add")
-    assert entry is not None
-
-    def loop(*operands: Any) -> str:
-        facts = iterlab.plan("add", *operands)
-        assert isinstance(facts, iterlab.Plan)
-        predicted = predict(entry, operands, None, {}, facts, "cuda")
-        assert predicted is not None and predicted.copies == ()
-        return f"{predicted.loop}: {predicted.why}"
-
-    assert loop(x, x) == "vectorized: every operand is contiguous and has the common dtype"
-    assert loop(x, 2.0).startswith("vectorized")
-    assert loop(x, x.bfloat16()).startswith("unrolled with casts")
-    assert loop(x, x.t()) == "strided, an offset for each element: `other` is not contiguous"
-    assert loop(x, x[0]).startswith("strided, an offset for each element")
-    assert "with a cast for each" in loop(x, x.t().bfloat16())
-
-
-REDUCTIONS = ("sum", "nansum", "mean", "prod", "amax", "amin", "any", "all", "argmax", "var", "std")
-
-
-def copies_in(call: Any, numel: int) -> int:
-    """How many tensors of that many elements ATen casts through a copy inside a call."""
-    with quiet_profile(record_shapes=True) as profiler:
-        call()
-    copies = [event for event in profiler.events() if event.name == "aten::_to_copy"]
-    return sum(torch.Size(event.input_shapes[0]).numel() == numel for event in copies)
-
-
-@pytest.mark.parametrize("op", REDUCTIONS)
-@pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.bfloat16, torch.int8, torch.bool, torch.int64, torch.float64]
-)
-def test_predicted_casts_of_reductions_are_those_that_aten_makes(
-    op: str, dtype: torch.dtype
-) -> None:
-    x = (torch.randn(8, 40, 24) * 3).to(dtype)
-    for dims in ([0], [2], [0, 2], [0, 1, 2]):
-        dim = dims[0] if op in ("argmax", "prod") else dims
-        call = functools.partial(getattr(torch, op), x, dim=dim)
-        try:
-            call()
-        except RuntimeError:  # the operator does not take the dtype
-            return
-        predicted = iterlab.explain(f"aten::{op}", x, dim=dim).aten
-        assert predicted is not None
-        # A variance of all elements reads them as float64, which is its loop's own business.
-        if predicted.loop != aten_reduce.OWN:
-            assert copies_in(call, x.numel()) == len(predicted.copies), dims
-
-
-def test_predicted_loops_of_atens_reductions() -> None:
-    x = torch.ones(64, 512)
-    inner, outer = aten_reduce.INNER, aten_reduce.OUTER
-    loops = {
-        ("sum", x, 1): inner,
-        ("sum", x, 0): outer,
-        ("sum", x.t(), 0): inner,
-        ("sum", x[:, ::2], 1): aten_reduce.SCALAR,
-        ("sum", x[:, :4], 1): aten_reduce.SCALAR,  # less than a vector
-        ("sum", x.to(torch.int8), 1): inner,
-        ("amax", x, 1): inner,
-        ("amax", x, 0): outer,
-        ("amax", x[:, ::2], 0): aten_reduce.SCALAR,
-        ("amin", x.long(), 1): aten_reduce.ALONE,
-        ("argmax", x, 0): aten_reduce.ALONE,
-        ("var", x, 1): aten_reduce.ALONE,
-        ("var", x, None): aten_reduce.OWN,
-    }
-    for (op, tensor, dim), loop in loops.items():
-        explained = iterlab.explain(op, tensor, dim=dim)
-        assert explained.aten is not None and explained.aten.loop == loop, (op, dim)
-    # Two reduced dims around a kept one that is fastest: the kernel sees the reduced ones alone.
-    apart = torch.ones(4, 8, 16, 32)
-    aten = iterlab.explain("sum", apart, dim=(0, 2)).aten
-    assert aten is not None and aten.loop == aten_reduce.SCALAR
-    assert iterlab.explain("logsumexp", x, dim=1).aten is None  # it unfolds into others
 
 
 def test_advice_gives_the_path_that_it_promises() -> None:
@@ -278,6 +187,28 @@ def test_running_measures() -> None:
     assert ("worth it after" if saves else "save nothing") in explained.advice_text
 
 
+def test_what_a_gpu_ran_and_allocated_is_read_from_its_operator() -> None:
+    """Kernels of a GPU are rows of their own beside the operators that launched them, later."""
+    calls = [
+        FunctionEvent(
+            i, "iterlab::add", 1, 10 * i, 10 * i + 8, device_memory_usage=4096, use_device="cuda"
+        )
+        for i in range(4)
+    ]
+    kernels_beside = [
+        FunctionEvent(
+            i, device_trace.OURS, 7, 30 + 25 * i, 55 + 25 * i,
+            device_type=DeviceType.CUDA, use_device="cuda",
+        )
+        for i in range(4)
+    ]  # fmt: skip
+    for call in calls:
+        call.append_kernel(device_trace.OURS, 0, 25)
+    kernels, allocated = last_call([*calls, *kernels_beside], calls=4)
+    assert kernels == ((device_trace.OURS, pytest.approx(25e-6)),)
+    assert allocated == 4096
+
+
 def test_running_leaves_operands_of_inplace_operators_alone() -> None:
     x, before = torch.ones(8), torch.ones(8)
     iterlab.explain("add_", x, torch.ones(8), run=True)
@@ -292,7 +223,11 @@ def test_running_needs_data() -> None:
 def test_every_way_to_name_an_operator() -> None:
     x = torch.randn(3)
     own = [iterlab.add, torch.ops.iterlab.add, torch.ops.iterlab.add.default, "add", "iterlab::add"]
+    for function in (torch.special.entr, torch.nn.functional.logsigmoid, torch.nn.functional.silu):
+        explained = iterlab.explain(function, x)
+        assert explained.schema.startswith("aten::") and explained.twin_plan is not None
     torchs = [torch.add, torch.ops.aten.add, torch.ops.aten.add.Tensor, "aten::add.Tensor"]
+    torchs += ["aten::add", "torch.add"]
     assert {iterlab.explain(op, x, x).schema for op in own} == {
         str(torch.ops.iterlab.add.default._schema)
     }
@@ -305,6 +240,8 @@ def test_every_way_to_name_an_operator() -> None:
     ("op", "args", "error"),
     [
         ("nope", (1.0,), ValueError),
+        ("matmul", (1.0,), ValueError),
+        ("logsumexp", (torch.ones(2),), TypeError),
         ("aten::nope", (1.0,), ValueError),
         ("nolib::nope", (1.0,), ValueError),
         (len, (1.0,), TypeError),
@@ -324,6 +261,23 @@ def test_operators_without_twin_show_their_dispatch() -> None:
     assert explained.summary == "AutogradCPU"
 
 
+@pytest.mark.parametrize("entry", composite_table(), ids=lambda entry: entry.name)
+def test_operators_written_from_others_show_their_dispatch(entry: CompositeEntry) -> None:
+    x = torch.rand(64, 64)
+    args = {
+        "clamp": (x, 0.1, 0.5),
+        "float_power": (x, 2.0),
+        "polygamma": (2, x),
+        "prelu": (x, torch.ones(64)),
+    }.get(entry.name, (x,))
+    explained = iterlab.explain(entry.name, *args, run=True)
+    assert explained.schema.startswith(f"iterlab::{entry.name}")
+    assert explained.plan is None and "composite" in str(explained)
+    assert explained.dispatch.runs == ("AutogradCPU",)
+    assert explained.measured is not None
+    assert any(name.startswith("iterlab::") for name, _ in explained.measured.kernels)
+
+
 def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:
     found: list[iterlab.Explanation] = []
 
@@ -337,6 +291,28 @@ def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:
     plan = found[0].plan
     assert isinstance(plan, iterlab.Plan) and plan.shape == (8, 64)
     assert any(f"[{plan.path} " in event.name for event in profiler.events())
+
+
+@pytest.mark.parametrize("op", ["sum", "argmax"])
+@pytest.mark.parametrize("dim", [0, 1, -1, None])
+@pytest.mark.parametrize("batch", [0, 1])
+def test_dims_of_a_reduction_under_vmap_are_those_inside(
+    op: str, dim: int | None, batch: int
+) -> None:
+    found: list[iterlab.Explanation] = []
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        found.append(iterlab.explain(op, x, dim=dim))
+        return getattr(torch.ops.iterlab, op)(x, dim)
+
+    x = torch.randn(6, 40, 5).movedim(0, batch)
+    with quiet_profile() as profiler:
+        result = torch.func.vmap(inner, in_dims=batch)(x)
+    plan = found[0].plan
+    assert isinstance(plan, iterlab.ReductionPlan)
+    assert plan.output_shape == tuple(result.shape)
+    assert any(event.name == f"iterlab::{op} [{plan.form} {_C.cpu_capability()}]"
+               for event in profiler.events())  # fmt: skip
 
 
 def test_fake_tensors_and_meta_tensors() -> None:

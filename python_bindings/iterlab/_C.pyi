@@ -33,6 +33,8 @@ def make_reduce_plan(
     keepdim: bool = False,
     out: Operand | None = None,
     dtype: str = "",
+    overload: str = "",
+    number: float = 1.0,
 ) -> dict[str, Any]:
     """Plan a reduction; give its facts, the fields of `iterlab.ReductionPlan`."""
 

@@ -1,8 +1,8 @@
 """What ATen's own iterator would do with a call: a prediction by its published rules.
 
-The rules are those of aten/src/ATen/TensorIterator.cpp (which operands are cast through a copy) and
-of native/cpu/Loops.h and native/cuda/Loops.cuh (which loop runs). Operators with a kernel of their
-own, outside these loops, do otherwise.
+The rules are those of aten/src/ATen/TensorIterator.cpp (which operands are cast through a copy), of
+native/cpu/Loops.h and native/cuda/Loops.cuh (which loop runs), and of the operator's own kernel on
+the CPU (`iterlab.aten_kernels`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from typing import Any
 
 import torch
 
+from iterlab.aten_kernels import NO_VECTORS, ROWS, kernel_of
 from iterlab.planning import Plan, dtype_name, plan
-from iterlab.table import OpEntry
+from iterlab.table import OpEntry, aten_name
+
+SCALAR = "one element at a time"
+# Of Copy.cpp: a smaller matrix is not transposed in blocks.
+_LEAST_TRANSPOSED = 60 * 60
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,10 @@ class CastCopy:
 class AtenLoop:
     """A prediction of the loop that ATen's iterator takes.
 
-    `loop` is "vectorized", "vectorized, one operand constant", or "strided, one element at a time"
-    on the CPU; "vectorized", "unrolled with casts" or "strided, an offset for each element" on
-    CUDA. Those of reductions are in `iterlab.aten_reduce`.
+    `loop` is "vectorized", "vectorized, one operand constant", "vectorized, rows through a buffer",
+    "transposed in blocks", "strided, one element at a time", or SCALAR, where no layout has
+    vectors, on the CPU; "vectorized", "unrolled with casts" or "strided, an offset for each
+    element" on CUDA. Those of reductions are in `iterlab.aten_reduce`.
     """
 
     loop: str
@@ -120,6 +126,19 @@ def _cuda_loop(facts: Plan, numbers: set[str], casts: bool) -> tuple[str, str]:
     return "vectorized", "every operand is contiguous and has the common dtype"
 
 
+def _transposes(target: Any, source: Any) -> bool:
+    """Whether ATen's copy has a kernel of its own for it, outside its iterator."""
+    return (
+        isinstance(source, torch.Tensor)
+        and source.dim() == 2
+        and source.stride() == (1, source.size(0))
+        and source.dtype == target.dtype
+        and source.shape == target.shape
+        and target.is_contiguous()
+        and source.numel() >= _LEAST_TRANSPOSED
+    )
+
+
 def predict(
     entry: OpEntry,
     args: Sequence[Any],
@@ -130,9 +149,10 @@ def predict(
 ) -> AtenLoop | None:
     """Predict ATen's loop for a call that iterlab plans as `facts`, on `device` ("cpu", "cuda").
 
-    None where the operator has no twin in ATen.
+    None where the operator has no twin in ATen, or one that is no single loop of its iterator.
     """
-    if entry.torch_name is None or entry.kind != "elementwise":
+    name = aten_name(entry.torch_name)
+    if not name or entry.kind != "elementwise":
         return None
     common: torch.dtype = getattr(torch, facts.common_dtype)
     copies = _copies(entry, args, out, common)
@@ -141,6 +161,15 @@ def predict(
         travel = {name for name, one in zip(entry.inputs, args, strict=False) if _travels(one)}
         loop, why = _cuda_loop(facts, travel if len(travel) == 1 else set(), bool(copies))
         return AtenLoop(loop, why, ())
+    rest = args[len(entry.inputs) :]
+    named = dict(zip((one.name for one in entry.parameters), rest, strict=False)) | kwargs
+    kernel = kernel_of(name, common, getattr(torch, facts.operands[0].dtype), named)
+    if kernel is None:
+        return None
+    if name == "copy" and _transposes(args[0], args[1]):
+        return AtenLoop("transposed in blocks", "`src` is a transposed matrix of one dtype", ())
+    if kernel == NO_VECTORS:
+        return AtenLoop(SCALAR, f"ATen's kernel of {name} has no vectors", tuple(copies))
     operands = [
         converted(one, common) if entry.promoted_inputs >> i & 1 else one
         for i, one in enumerate(args[: len(entry.inputs)])
@@ -148,8 +177,9 @@ def predict(
     into = None if out is None or facts.resizes_output else converted(out, common)
     if into is not None and out is not None and out.dtype == torch.bool:
         into = out
-    rest = args[len(entry.inputs) :]
     loop, why = _cpu_loop(plan_as_written(facts.op, operands, rest, into, kwargs))
+    if kernel == ROWS and loop != "vectorized":
+        loop = "vectorized, rows through a buffer"
     return AtenLoop(loop, why, tuple(copies))
 
 

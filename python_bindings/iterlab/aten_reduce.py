@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from iterlab.aten_loop import AtenLoop, CastCopy, converted
+from iterlab.aten_loop import SCALAR, AtenLoop, CastCopy, converted
 from iterlab.planning import ReductionPlan, dtype_name, plan
-from iterlab.table import OpEntry
+from iterlab.table import OpEntry, aten_name
 
 INNER, OUTER = "vectorized along the reduced dim", "vectorized along a kept dim"
-SCALAR, ALONE = "one element at a time", "one element at a time, each result on its own"
+ALONE = "one element at a time, each result on its own"
 OWN = "a loop of its own for one result"
 CUDA_STRIDED = "an offset for each element"
 
@@ -29,7 +29,8 @@ _VECTORS = ("prod", "amax", "amin", "any", "all")
 _FUNCTION = ("argmax", "argmin", "var", "std", "var_mean", "std_mean")
 
 _HALVES = (torch.float16, torch.bfloat16)
-_VECTOR_BYTES = {"DEFAULT": 16, "NO AVX": 16, "AVX2": 32, "AVX512": 64}
+# These kernels are not built for AVX-512, where those for AVX2 run.
+_VECTOR_BYTES = {"DEFAULT": 16, "NO AVX": 16, "AVX2": 32, "AVX512": 32}
 
 Loops = tuple[tuple[int, int], ...]
 
@@ -118,7 +119,7 @@ def predict_reduction(
 
     None where the operator has no twin in ATen, or one that unfolds into other operators.
     """
-    name = (entry.torch_name or "").rpartition(".")[2]
+    name = aten_name(entry.torch_name)
     if name not in (*_CASCADE, *_VECTORS, *_FUNCTION) or facts.outputs * facts.reduced == 0:
         return None
     if device == "cuda":

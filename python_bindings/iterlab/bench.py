@@ -64,8 +64,8 @@ class Settings:
     @classmethod
     def of(cls, options: argparse.Namespace) -> Settings:
         """Read the command line."""
-        megabytes = options.mb or (16 if options.quick else 64)
-        rounds = options.rounds or (5 if options.quick else 7)
+        megabytes = (16 if options.quick else 64) if options.mb is None else options.mb
+        rounds = (5 if options.quick else 7) if options.rounds is None else options.rounds
         if megabytes < 1 or rounds < 1 or min(options.threads or [1]) < 1:
             raise ValueError("iterlab: expected --mb, --rounds and --threads of at least 1")
         counts = options.threads or sorted({1, torch.get_num_threads()})
@@ -234,7 +234,10 @@ def choose(wanted: list[str] | None) -> list[Case]:
         return cases
     chosen = [case for case in cases if any(text.lower() in case.name.lower() for text in wanted)]
     if not chosen:
-        raise ValueError(f"iterlab: expected a part of the name of a case, got '{wanted[0]}'")
+        few = ", ".join(f"'{case.name}'" for case in cases[:40:8])
+        raise ValueError(
+            f"iterlab: expected a part of the name of a case, such as {few}, got '{wanted[0]}'"
+        )
     return chosen
 
 

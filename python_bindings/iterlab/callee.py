@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from iterlab.table import OpEntry, find, op_table
+from iterlab.planning import functional_overload
+from iterlab.table import OpEntry, aten_name, composite_table, find, op_table
 
 Overload = torch._ops.OpOverload[..., Any]
 Op = str | Overload | torch._ops.OpOverloadPacket[..., Any] | Callable[..., Any]
@@ -19,7 +20,8 @@ Op = str | Overload | torch._ops.OpOverloadPacket[..., Any] | Callable[..., Any]
 class Callee:
     """The overload that a call gets, and the table's entry of the operator or of its twin.
 
-    `name` is that of iterlab's operator ("add_"). `is_iterlab` says whose the overload is.
+    `name` is that of iterlab's operator ("add_"). `is_iterlab` says whose the overload is. There is
+    no entry for an operator that is written from others.
     """
 
     overload: Overload
@@ -31,10 +33,12 @@ class Callee:
 @cache
 def _twins() -> dict[str, OpEntry]:
     return {
-        entry.torch_name.rpartition(".")[2]: entry
-        for entry in op_table()
-        if entry.torch_name is not None
+        aten_name(entry.torch_name): entry for entry in op_table() if entry.torch_name is not None
     }
+
+
+def _composites() -> set[str]:
+    return {one.name for one in composite_table()}
 
 
 def twin_of(qualified: str) -> OpEntry | None:
@@ -43,16 +47,34 @@ def twin_of(qualified: str) -> OpEntry | None:
     return _twins().get(name.partition(".")[0].removesuffix("_")) if library == "aten" else None
 
 
+def _qualified_name(text: str) -> str:
+    """Give "iterlab::add" for "add", and "aten::add" for "torch.add". Raises ValueError where only
+    torch has an operator of the name.
+    """
+    if text.startswith("torch."):
+        return f"aten::{aten_name(text.removeprefix('torch.'))}"
+    if "::" in text:
+        return text
+    known = {one.name for one in op_table()} | _composites()
+    if text.removesuffix("_") not in known and hasattr(torch.ops.aten, text):
+        raise ValueError(
+            f"iterlab: expected one of iterlab's operators, got '{text}'; torch's is 'aten::{text}'"
+        )
+    return f"iterlab::{text}"
+
+
 def _qualified(op: Op) -> tuple[str, Overload | None]:
     """Give "iterlab::add" and the overload where one is given."""
     if isinstance(op, str):
-        return (op if "::" in op else f"iterlab::{op}"), None
+        return _qualified_name(op), None
     if isinstance(op, torch._ops.OpOverload):
         return op._schema.name, op
     if isinstance(op, torch._ops.OpOverloadPacket):
         return op._qualified_op_name, None
     name = getattr(op, "__name__", "")
-    if getattr(torch, name, None) is op or getattr(torch.Tensor, name, None) is op:
+    module = getattr(op, "__module__", None) or ""
+    torchs = module.startswith("torch") and hasattr(torch.ops.aten, name)
+    if torchs or getattr(torch.Tensor, name, None) is op:
         return f"aten::{name}", None
     import iterlab
 
@@ -61,9 +83,11 @@ def _qualified(op: Op) -> tuple[str, Overload | None]:
     raise TypeError(f"iterlab: expected the name of an operator, or one of torch.ops, got {op!r}")
 
 
-def _own(name: str, args: Sequence[Any], out: object) -> Overload:
+def _own(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
     """Find the overload of iterlab's operator that a call with these arguments gets."""
     entry = find(name.removesuffix("_"))
+    if entry.kind == "reduction":
+        return _resolved(f"iterlab::{name}", args, kwargs)
     if name.endswith("_") and "inplace" not in entry.variants:
         raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{name}'")
     numbers = [
@@ -72,7 +96,7 @@ def _own(name: str, args: Sequence[Any], out: object) -> Overload:
         if not isinstance(given, torch.Tensor)
     ]
     parts = ["Scalar", *numbers] if numbers else []
-    parts += ["out"] if out is not None else []
+    parts += ["out"] if kwargs.get("out") is not None else []
     packet = getattr(torch.ops.iterlab, name)
     if ("_".join(parts) or "default") not in packet.overloads():
         raise TypeError(f"iterlab::{name}: expected a tensor as {numbers[0]}, got a number")
@@ -80,8 +104,8 @@ def _own(name: str, args: Sequence[Any], out: object) -> Overload:
     return found
 
 
-def _torchs(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
-    """Find the overload of another library's operator, as `torch.ops` would."""
+def _resolved(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
+    """Find the overload of an operator, as `torch.ops` would."""
     library, _, name = qualified.partition("::")
     name, _, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, library), name, None)
@@ -106,17 +130,16 @@ def _torchs(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Over
 def resolve(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Callee:
     """Find what a call names.
 
-    `op` is a name ("add", "add_", "aten::mul.Tensor"), an operator of `torch.ops`, or a function of
-    torch or iterlab. Raises ValueError for an unknown name, TypeError for what is no operator or
-    takes no such arguments.
+    `op` is a name ("add", "add_", "aten::mul.Tensor", "torch.mul"), an operator of `torch.ops`, or
+    a function of torch or iterlab. Raises ValueError for an unknown name, TypeError for what is no
+    operator or takes no such arguments.
     """
     qualified, overload = _qualified(op)
     library, _, name = qualified.partition("::")
-    if library == "iterlab":
-        given = {key: value for key, value in kwargs.items() if key == "out"}
-        found = overload or _own(name, args, given.get("out"))
-        return Callee(found, name, find(name.removesuffix("_")), True)
-    found = overload or _torchs(qualified, args, kwargs)
+    if library == "iterlab" and name.removesuffix("_") not in _composites():
+        found = overload or _own(name, args, kwargs)
+        return Callee(found, name, find(name.removesuffix("_"), functional_overload(found)), True)
+    found = overload or _resolved(qualified, args, kwargs)
     base = name.partition(".")[0]
     entry = twin_of(qualified)
     inplace = "_" * base.endswith("_")

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from iterlab import aten_loop
 from iterlab.aten_loop import AtenLoop, predict
 from iterlab.callee import twin_of
 from iterlab.physical import undisturbed
@@ -18,10 +19,11 @@ from iterlab.trace import Node, Trace
 # The kinds, in the order in which a report lists them.
 VIEW, ALLOCATION = "view, no kernel", "allocation, no kernel"
 VECTORIZED, UNROLLED, STRIDED = "vectorized", "unrolled with casts", "strided"
+SCALAR = "scalar"  # elementwise, by a kernel that has no vectors for any layout
 REDUCTION, COPY, VENDOR = "reduction", "copy", "vendor library"
 COMPILED = "compiled (Triton, C++)"
 ITERLAB, OTHER = "iterlab", "other"
-KINDS = (VENDOR, ITERLAB, VECTORIZED, COMPILED, REDUCTION, COPY, UNROLLED, STRIDED, OTHER)
+KINDS = (VENDOR, ITERLAB, VECTORIZED, COMPILED, REDUCTION, COPY, UNROLLED, STRIDED, SCALAR, OTHER)
 
 # Names of device kernels; the first that matches counts.
 _DEVICE_KERNELS = (
@@ -126,6 +128,8 @@ def _operator(node: Node) -> str:
     ):
         return REDUCTION
     if found is not None and found.loop is not None:
+        if found.loop.loop == aten_loop.SCALAR:
+            return SCALAR
         return VECTORIZED if found.loop.loop.startswith("vectorized") else STRIDED
     return VECTORIZED if pointwise and _all_dense(node) else STRIDED if pointwise else OTHER
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -17,6 +18,9 @@ _PLAIN = ("aten::copy_", "aten::clone", "aten::contiguous", "aten::to", "aten::_
 # A smaller copy takes as long as its call.
 _LEAST_BYTES = 4096
 _COPY, _IN_PLACE = "copy", "write into the place where the result is wanted"
+
+# A copy by its Python line, its source's id, the dtype made, and whether a backward makes it.
+Reread = tuple[str, int, torch.dtype, bool]
 
 
 @dataclass(frozen=True)
@@ -60,39 +64,63 @@ def _is_dense(one: Tensor) -> bool:
     return True
 
 
-@dataclass
+def _elements(one: Tensor) -> int:
+    """Count the elements of the memory that a tensor shows, those of an expanded one once."""
+    return math.prod(
+        size for size, stride in zip(one.sizes, one.strides, strict=True) if stride != 0
+    )
+
+
 class Rereads:
     """The tensors that a run casts or copies again and again though nothing writes to them.
 
-    `find` reads a trace; `has` says whether a copy in it is one of those.
+    Found in a trace; `has` says whether a copy in it is one of those. The profiler tells memory
+    apart, not the parts of it that views show: a tensor counts that is all of its memory.
     """
 
-    _again: set[tuple[str, int, torch.dtype]] = field(default_factory=set)
-
-    @staticmethod
-    def _key(node: Node) -> tuple[str, int, torch.dtype] | None:
-        target, source = (*node.operands, None, None)[:2]
-        if target is None or source is None or source.id is None:
-            return None
-        return node.line, source.id, target.dtype
-
-    @classmethod
-    def find(cls, trace: Trace) -> Rereads:
-        """Find them: a tensor that is copied twice at one line, and not written in between."""
-        again: set[tuple[str, int, torch.dtype]] = set()
-        seen: set[tuple[str, int, torch.dtype]] = set()
+    def __init__(self, trace: Trace) -> None:
+        self._all = self._sizes(trace)
+        self._again: set[Reread] = set()
+        seen: dict[int, set[Reread]] = {}
         for node in trace.walk():
             if node.kind != "operator":
                 continue
-            if node.name == "aten::copy_" and (key := cls._key(node)) is not None:
-                (again if key in seen else seen).add(key)
-            written = {one.id for one in _written(node)}
-            seen = {key for key in seen if key[1] not in written} if written else seen
-        return cls(again)
+            if (key := self._key(node)) is not None:
+                known = seen.setdefault(key[1], set())
+                (self._again if key in known else known).add(key)
+            for one in _written(node):
+                if one.id is not None:
+                    seen.pop(one.id, None)
+
+    @staticmethod
+    def _sizes(trace: Trace) -> dict[int, int]:
+        sizes: dict[int, int] = {}
+        for node in trace.walk():
+            for one in node.operands:
+                if one is not None and one.id is not None:
+                    sizes[one.id] = max(sizes.get(one.id, 0), _elements(one))
+        return sizes
+
+    def _key(self, node: Node) -> Reread | None:
+        """Give what makes two copies the same. A backward copies what its forward has copied, and
+        can't have it.
+        """
+        if node.name != "aten::copy_":
+            return None
+        target, source = (*node.operands, None, None)[:2]
+        if target is None or source is None or source.id is None:
+            return None
+        if _elements(source) < self._all[source.id]:
+            return None
+        return node.line, source.id, target.dtype, _in_backward(node)
 
     def has(self, node: Node) -> bool:
         """Say whether the copy is made again and again of one unchanged tensor."""
-        return node.name == "aten::copy_" and self._key(node) in self._again
+        return self._key(node) in self._again
+
+
+def _in_backward(node: Node) -> bool:
+    return any(one.kind == "backward" for one in node.above())
 
 
 def _written(node: Node) -> Iterator[Tensor]:
@@ -150,6 +178,11 @@ def _change(target: Tensor, source: Tensor, names: list[str]) -> tuple[str, str]
                 "give input and weight one layout: "
                 ".to(memory_format=torch.channels_last) once on the model and on its input",
             )
+        if "aten::contiguous" in names:
+            return (
+                f"layout copy {layouts}",
+                "leave it out where what follows takes any layout; `reshape` and `flatten` do",
+            )
         return f"layout copy {layouts}", "make the operand in the layout that its reader wants"
     if source.strides != target.strides:
         into = _is_dense(source)
@@ -191,11 +224,11 @@ def describe(node: Node, rereads: Rereads) -> Copy | None:
     by, outer = ("by", names[-1].removeprefix("aten::")) if asked else ("hides in", names[-1])
     what = f"{what}, {by} `{outer}`"
     if rereads.has(node):
-        same = "it is the same tensor each time: do this once, before the loop"
+        same = "it is the same tensor each time: copy it once and use the copy again"
         return Copy("repeated copy", what, same)
     if asked:
         return Copy("copy", what, advice)
-    if any(one.kind == "backward" for one in node.above()):
+    if _in_backward(node):
         what += ", the backward of this line" if node.line else ""
     elif change == _COPY:
         advice = _without_copy(names, True) or "nothing: the operator works on a copy of its own"

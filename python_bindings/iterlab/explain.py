@@ -23,7 +23,7 @@ from iterlab.callee import Callee, Op, resolve
 from iterlab.dispatch import Dispatch, dispatch, signature, tensors_in
 from iterlab.launches import Launch, launches_of
 from iterlab.measured import Measured, measure
-from iterlab.physical import physical, undisturbed
+from iterlab.physical import physical, physical_reduction, undisturbed
 from iterlab.planning import Plan, ReductionPlan, plan
 from iterlab.sections import CSS, Section, code_html, html_parts, marked, rich_parts
 from iterlab.units import time_text
@@ -235,13 +235,19 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
     """
     callee = resolve(op, args, kwargs)
     layers = dispatch(callee.overload, args, kwargs)
-    operands = physical(args)
+    operands, inner = physical(args), kwargs
+    plannable = True
+    reduces = callee.entry is not None and callee.entry.kind == "reduction"
+    if reduces and args and isinstance(args[0], torch.Tensor):
+        found = physical_reduction(callee.overload, args, kwargs)
+        plannable = found is not None
+        operands, inner = found or (operands, kwargs)
     out = kwargs.get("out")
-    more = {name: value for name, value in kwargs.items() if name != "out"}
+    more = {name: value for name, value in inner.items() if name != "out"}
     aten = advice = measured = None
     launches: tuple[Launch, ...] = ()
     with undisturbed():
-        facts = _twin_plan(callee, operands, kwargs)
+        facts = _twin_plan(callee, operands, inner) if plannable else None
         if isinstance(facts, Plan) and callee.entry is not None:
             aten = predict(callee.entry, operands, out, more, facts, _device(operands))
             names = list(callee.entry.inputs)
@@ -249,7 +255,7 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
         elif isinstance(facts, ReductionPlan) and callee.entry is not None:
             aten = predict_reduction(callee.entry, operands, more, facts, _device(operands))
         if callee.is_iterlab and facts is not None and not facts.resizes_output:
-            launches = launches_of(callee.overload, operands, kwargs)
+            launches = launches_of(callee.overload, operands, inner)
     if run:
         if any(tensor.is_meta for tensor in tensors_in([*args, out])):
             raise ValueError(

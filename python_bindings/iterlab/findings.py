@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from iterlab.classify import COPY, REDUCTION, STRIDED, UNROLLED, VIEW, twin
+from iterlab.classify import COPY, REDUCTION, SCALAR, STRIDED, UNROLLED, VIEW, Twin, twin
 from iterlab.copies import Rereads, describe, layout_text
 from iterlab.planning import dtype_name
 from iterlab.rate import add_seconds
@@ -15,10 +15,11 @@ from iterlab.units import shape_text, time_text
 
 # A finding below this part of the run is not worth a look.
 _LEAST_SHARE = 0.00001
-# A reduction that reaches less than this part of the memory rate is slow.
+# A reduction, or a kernel without vectors, that reaches less than this part of the memory rate is
+# slow.
 _SLOW_SHARE = 0.25
 # A smaller one takes as long as its call.
-_LEAST_REDUCED = 2**20
+_LEAST_TRAFFIC = 2**20
 # Launching takes a device about this long; only longer gaps are the host's.
 _GAP_SECONDS = 10e-6
 
@@ -59,8 +60,19 @@ def _operands(node: Node) -> str:
     return ", ".join(
         f"{dtype_name(one.dtype)}{shape_text(one.sizes)} {layout_text(one)}"
         for one in node.operands
-        if one is not None and one.sizes
+        if one is not None and one.sizes and 0 not in one.sizes
     )
+
+
+def _own_call(node: Node, found: Twin) -> str:
+    """Name iterlab's operator that does the same."""
+    inplace = "_" if node.name.endswith("_") else ""
+    return f"call iterlab.{found.facts.op}{inplace}"
+
+
+def _allowed(node: Node, found: Twin) -> float:
+    """Give the seconds that memory allows for the call."""
+    return add_seconds(found.facts.bytes, _device(node))
 
 
 def _device(node: Node) -> str:
@@ -72,31 +84,33 @@ def _slow_loop(node: Node, loop: str, seconds: float) -> Finding:
     found = twin(node)
     why = found.loop.why if found is not None and found.loop is not None else "operands differ"
     what = f"`{node.name}` runs {loop}, because {why}: {_operands(node)}"
+    if node.line and any(one.kind == "backward" for one in node.above()):
+        what += ", in the backward of this line"
     advice = "give its operands one layout and dtype"
     if found is not None:
-        best = time_text(add_seconds(found.facts.bytes, _device(node)))
-        advice += f", or call iterlab.{found.facts.op}; memory allows {best} a call"
+        best = time_text(_allowed(node, found))
+        advice += f", or {_own_call(node, found)}; memory allows {best} a call"
     return Finding("slow path", node.line, what, advice, seconds)
 
 
-def _slow_reductions(nodes: Iterable[Node]) -> Iterator[Finding]:
-    """Find reductions that are far from what memory allows, by the fastest of equal calls: others
-    may have been the first, or disturbed.
+def _far_from_memory(nodes: Iterable[Node]) -> Iterator[Finding]:
+    """Find calls that are far from what memory allows, by the fastest of equal ones: others may
+    have been the first, or disturbed.
     """
     groups: dict[tuple[str, str, str], list[Node]] = {}
     for node in nodes:
         groups.setdefault((node.line, node.name, _operands(node)), []).append(node)
     for (line, name, operands), group in groups.items():
         found = twin(group[0])
-        if found is None or found.facts.bytes < _LEAST_REDUCED:
+        if found is None or found.facts.bytes < _LEAST_TRAFFIC:
             continue
         fastest = min(map(_seconds, group))
-        best = add_seconds(found.facts.bytes, _device(group[0]))
+        best = _allowed(group[0], found)
         if best < _SLOW_SHARE * fastest:
-            times = f"takes {time_text(fastest)} a call where memory allows {time_text(best)}"
-            advice = f"call iterlab.{found.facts.op}"
+            why = "" if found.loop is None else f", because {found.loop.why}"
+            what = f"`{name}` takes {time_text(fastest)} a call{why}: {operands}"
+            advice = f"{_own_call(group[0], found)}; memory allows {time_text(best)} a call"
             seconds = sum(map(_seconds, group))
-            what = f"`{name}` {times}: {operands}"
             yield Finding("slow path", line, what, advice, seconds, len(group))
 
 
@@ -115,7 +129,7 @@ def _of_kernel(node: Node) -> Finding | None:
 
 
 def _of_nodes(trace: Trace) -> Iterator[Finding]:
-    rereads = Rereads.find(trace)
+    rereads = Rereads(trace)
     for node in trace.walk():
         found = None
         if node.kind == "kernel":
@@ -126,9 +140,9 @@ def _of_nodes(trace: Trace) -> Iterator[Finding]:
             found = _slow_loop(node, node.loop, node.own or node.seconds)
         if found is not None:
             yield found
-    reductions = (node for node in trace.walk() if node.loop == REDUCTION)
-    yield from _slow_reductions(
-        node.parent if node.kind == "kernel" and node.parent else node for node in reductions
+    slow = (node for node in trace.walk() if node.loop in (REDUCTION, SCALAR))
+    yield from _far_from_memory(
+        node.parent if node.kind == "kernel" and node.parent else node for node in slow
     )
 
 

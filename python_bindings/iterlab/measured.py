@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent
 
 from iterlab.rate import contiguous_add, probed
@@ -90,8 +91,24 @@ def kernels_of(call: Call) -> tuple[tuple[tuple[str, float], ...], int]:
     with quiet_profile(profile_memory=True) as profiler:
         for _ in range(_PROFILED):
             call()
-    top = [event for event in profiler.events() if event.cpu_parent is None and "::" in event.name]
-    last = top[-(len(top) // _PROFILED) :]
+    events: list[FunctionEvent] = list(profiler.events())
+    return last_call(events, _PROFILED)
+
+
+def last_call(
+    events: Sequence[FunctionEvent], calls: int
+) -> tuple[tuple[tuple[str, float], ...], int]:
+    """Give the kernels and the bytes allocated of the last of some equal calls in a profile.
+
+    A device's kernels are rows beside the operators, without one above them and later than what
+    launched them; an operator knows its own, and what was allocated in it.
+    """
+    top = [
+        event
+        for event in events
+        if event.device_type == DeviceType.CPU and event.cpu_parent is None and "::" in event.name
+    ]
+    last = top[-(len(top) // calls) :]
     leaves = [leaf for event in last for leaf in _leaves(event)]
     allocated = sum(
         max(0, event.cpu_memory_usage) + max(0, event.device_memory_usage) for event in last

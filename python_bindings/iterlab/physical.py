@@ -48,6 +48,29 @@ def physical(args: Sequence[Any]) -> list[Any]:
     return result
 
 
+def physical_reduction(
+    overload: torch._ops.OpOverload[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """Give a reduction's arguments for the tensor that its kernel gets, whose first dims may be
+    batch dims of vmap.
+
+    None where the dims that are left cannot be said: the overload has none, or the tensor inside
+    the batch has none.
+    """
+    operands, rank = physical(args), args[0].dim()
+    batch = operands[0].dim() - rank
+    if batch == 0:
+        return operands, kwargs
+    names = [argument.name for argument in overload._schema.arguments]
+    named = dict(zip(names, operands, strict=False)) | kwargs
+    if "dim" not in names or rank == 0:
+        return None
+    dim = named.get("dim")
+    dims = [dim] if isinstance(dim, int) else list(dim or range(rank))
+    named["dim"] = [one % rank + batch for one in dims]
+    return [named.pop(names[0])], named
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Leave transforms, dispatch modes and function modes for the time of the block, so that they

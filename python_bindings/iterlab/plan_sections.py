@@ -13,7 +13,7 @@ from iterlab.dispatch import Dispatch, Keys, Signature
 from iterlab.launches import Launch
 from iterlab.measured import Measured
 from iterlab.planning import Plan, ReductionPlan, dtype_name
-from iterlab.rate import add_seconds
+from iterlab.rate import LEAST_TRAFFIC, add_seconds
 from iterlab.sections import Section
 from iterlab.table import OpEntry
 from iterlab.units import bytes_text, loop_text, shape_text, time_text
@@ -161,6 +161,8 @@ def _vector_text(compute_dtype: str) -> str:
 
 def _expected_text(traffic: int, device: str) -> str:
     seconds = add_seconds(traffic, device)
+    if traffic <= LEAST_TRAFFIC:
+        return f"{time_text(seconds)}, as long as any call takes: so few bytes do not count"
     rate = bytes_text(traffic / seconds)
     return (
         f"{time_text(seconds)} where memory is the limit: "

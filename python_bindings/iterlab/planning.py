@@ -157,22 +157,48 @@ def _plan_elementwise(
     return Plan(operands=operands, legal_paths=legal_paths, **facts)
 
 
+def functional_overload(overload: torch._ops.OpOverload[..., Any]) -> str:
+    """Name the functional overload that an overload or its out variant belongs to, "" for
+    "default".
+    """
+    name = overload._overloadname
+    return "" if name in ("default", "out") else name.removesuffix("_out")
+
+
+def _reduction_number(given: dict[str, Any]) -> float:
+    """Give the number of a reduction: a norm's order, a variance's correction."""
+    if "unbiased" in given:
+        return float(given["unbiased"])
+    order = given.get("p", given.get("ord"))
+    if order is not None:
+        return 2.0 if order == "fro" else float(order)
+    correction = given.get("correction")
+    return 1.0 if correction is None else float(correction)
+
+
 def _plan_reduction(
-    entry: OpEntry,
-    tensor: torch.Tensor,
-    out: torch.Tensor | None,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    dtype: torch.dtype | None = None,
+    op: str, args: Sequence[Any], out: torch.Tensor | None, kwargs: dict[str, Any]
 ) -> ReductionPlan:
-    dims = [dim] if isinstance(dim, int) else None if dim is None else list(dim)
+    kwargs = kwargs if out is None else kwargs | {"out": out}
+    try:
+        name = torch._C._jit_resolve_packet(f"iterlab::{op}", *args, **kwargs)
+    except RuntimeError as error:
+        raise TypeError(str(error).strip().splitlines()[0]) from None
+    overload = getattr(getattr(torch.ops.iterlab, op), name)
+    arguments = overload._schema.arguments
+    given = dict(zip((one.name for one in arguments), args, strict=False)) | kwargs
+    outputs = [given[one.name] for one in arguments if one.is_out]
+    entry = find(op, functional_overload(overload))
+    dim, dtype = given.get("dim"), given.get("dtype")
     facts = _C.make_reduce_plan(
-        entry.name,
-        describe(tensor),
-        dims,
-        keepdim,
-        None if out is None else describe(out),
+        op,
+        describe(args[0]),
+        [dim] if isinstance(dim, int) else None if dim is None else list(dim),
+        given.get("keepdim", False),
+        describe(outputs[0]) if outputs else None,
         "" if dtype is None else dtype_name(dtype),
+        entry.overload,
+        _reduction_number(given),
     )
     return ReductionPlan(dims=tuple(facts.pop("dims")), **facts)
 
@@ -199,7 +225,7 @@ def plan(
         )
     tensors, rest = args[:given], args[given:]
     if entry.kind == "reduction":
-        return _plan_reduction(entry, tensors[0], out, *rest, **kwargs)
+        return _plan_reduction(entry.name, args, out, kwargs)
     names = [parameter.name for parameter in entry.parameters]
     positional = [parameter.name for parameter in entry.parameters if not parameter.keyword_only]
     if len(rest) > len(positional):

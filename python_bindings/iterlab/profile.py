@@ -9,12 +9,12 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from iterlab.classify import KINDS, classify
+from iterlab.classify import COPY, KINDS, SCALAR, STRIDED, UNROLLED, classify
 from iterlab.findings import Finding, findings
 from iterlab.record import record, warm_up
 from iterlab.trace import Node, Trace, short_line, source_text
@@ -22,6 +22,8 @@ from iterlab.units import time_text
 
 # Rows that took less than this part of the run are left out of the printed tree.
 _LEAST_SHARE = 0.005
+# Names and source lines are cut to no less than this.
+_LEAST_NAME = 12
 # So many findings are printed; the report has all.
 _PRINTED = 12
 
@@ -55,9 +57,16 @@ class Row:
 
 def merge(nodes: Iterable[Node]) -> tuple[Row, ...]:
     """Merge nodes of one name and kind of kernel into rows, what took longest first."""
+    nodes = list(nodes)
+    loops: dict[tuple[str, str], set[str]] = {}
+    for node in nodes:
+        loops.setdefault((node.kind, node.name), set()).add(node.loop)
     groups: dict[tuple[str, str, str], list[Node]] = {}
     for node in nodes:
-        groups.setdefault((node.kind, node.name, node.loop), []).append(node)
+        # Of some calls the profile doesn't show that they did work; they belong to the others.
+        known = loops[node.kind, node.name] - {""}
+        loop = node.loop or (next(iter(known)) if len(known) == 1 else "")
+        groups.setdefault((node.kind, node.name, loop), []).append(node)
     rows = [
         Row(
             kind,
@@ -131,7 +140,7 @@ class Profile:
         """Give the rows that took at least this part of the run: of the device's time where there
         is any, else of the time in operators.
         """
-        on_device = sum(root.on_device for root in self.trace.roots)
+        on_device = self.trace.on_device
         for row in rows:
             cost, total = (
                 (row.on_device, on_device) if on_device else (row.seconds, self.trace.work)
@@ -141,7 +150,7 @@ class Profile:
 
     def _branch(self, tree: Tree, rows: Iterable[Row]) -> None:
         for row in self.shown(rows, _LEAST_SHARE):
-            self._branch(tree.add(row_text(row)), row.rows)
+            self._branch(tree.add(_FittedRow(row)), row.rows)
 
     def __rich__(self) -> RenderableType:
         kinds = ", ".join(f"{kind} {time_text(seconds)}" for kind, seconds in self.kinds.items())
@@ -188,21 +197,36 @@ def label(row: Row) -> tuple[str, str]:
     return row.name, ""
 
 
-def row_text(row: Row) -> Text:
-    """Write a row of the tree for a terminal."""
-    name, source = label(row)
-    text = Text(f"{time_text(row.busy):>8}  ")
-    text.append(name, style="cyan" if row.kind == "line" else "")
-    if source:
-        text.append(f"  {source}", style="bold")
+@dataclass(frozen=True)
+class _FittedRow:
+    """A row of the tree on one line of a terminal: long names and source lines are cut."""
+
+    row: Row
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield row_text(self.row, options.max_width)
+
+
+def row_text(row: Row, width: int) -> Text:
+    """Write a row of the tree for a terminal, on one line of `width` characters where it can."""
+    after = Text()
     if row.count > 1:
-        text.append(f"  ×{row.count}", style="dim")
+        after.append(f"  ×{row.count}", style="dim")
     if row.loop:
-        slow = row.loop in ("strided", "unrolled with casts", "copy")
-        text.append(f"  [{row.loop}]", style="yellow" if slow else "green")
+        slow = row.loop in (STRIDED, SCALAR, UNROLLED, COPY)
+        after.append(f"  [{row.loop}]", style="yellow" if slow else "green")
     if row.launch:
-        text.append(f"  {row.launch}", style="dim")
-    return text
+        after.append(f"  {row.launch}", style="dim")
+    before = Text(f"{time_text(row.busy):>8}  ")
+    room = max(_LEAST_NAME, width - len(before) - len(after))
+    name, source = label(row)
+    name = name if len(name) <= room else f"{name[: room - 1]}…"
+    before.append(name, style="cyan" if row.kind == "line" else "")
+    room -= len(name) + 2
+    if source and room >= _LEAST_NAME:
+        cut = source if len(source) <= room else f"{source[: room - 1]}…"
+        before.append(f"  {cut}", style="bold")
+    return before + after
 
 
 def _findings(found: Sequence[Finding]) -> Table:

@@ -11,6 +11,8 @@ import torch
 from iterlab.physical import undisturbed
 from iterlab.timing import once
 
+# Fewer bytes than this take no time beside the call itself.
+LEAST_TRAFFIC = 4096
 # Beyond this many bytes the rate no longer depends on the size; a smaller probe is enough.
 _LARGEST = 192 * 1024 * 1024
 # Rounds of which the fastest counts: what disturbs a machine only ever slows it down.
@@ -65,7 +67,7 @@ def add_seconds(traffic: int, device: str = "cpu") -> float:
 
     It is measured on first use for each power of two, in less than a second, and remembered.
     """
-    bytes_moved = max(traffic, 4096)
+    bytes_moved = max(traffic, LEAST_TRAFFIC)
     near = probed(1 << round(math.log2(bytes_moved)))
     where = "cpu" if device == "meta" else device
     with undisturbed():

@@ -150,6 +150,22 @@ class _Nodes:
         node.children = self.children(event, node)
         return node
 
+    def line_around(self, event: FunctionEvent) -> Node:
+        """Put a range, such as an optimizer's step, below its Python line, where all that runs in
+        it is of that line.
+        """
+        inside = self.node(event)
+        names = {one.name for one in inside.children if one.kind == "line"}
+        if inside.kind != "range" or len(names) != 1:
+            return inside
+        line = Node("line", names.pop(), inside.start, inside.seconds)
+        line.children, inside.parent = [inside], line
+        nested = (one.children if one.kind == "line" else [one] for one in inside.children)
+        inside.children = [one for some in nested for one in some]
+        for child in inside.children:
+            child.parent = inside
+        return line
+
     def children(self, event: FunctionEvent, node: Node) -> list[Node]:
         # What has the operator's own id is the profiler's work ("Activity Buffer Request"), and has
         # the operator's kernels once more.
@@ -203,7 +219,7 @@ def read(profiler: torch.profiler.profile, breaks: tuple[GraphBreak, ...] = ()) 
     top = [one for one in events if one.device_type == DeviceType.CPU and one.cpu_parent is None]
     top.sort(key=lambda event: event.time_range.start)
     end = max((event.time_range.end for event in events), default=nodes.origin)
-    roots = tuple(nodes.node(event) for event in top)
+    roots = tuple(nodes.line_around(event) for event in top)
     return Trace(roots, (end - nodes.origin) * 1e-6, nodes.origin, breaks, profiler)
 
 

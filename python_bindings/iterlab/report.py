@@ -33,12 +33,17 @@ _CSS = """
 .iterlab-report .calm .kind{color:var(--dim)}
 .iterlab-report .advice{color:var(--dim)}
 .iterlab-report svg{width:100%;height:auto;display:block}
+.iterlab-report svg rect{shape-rendering:crispEdges}
 .iterlab-report svg text{font:13px system-ui,sans-serif;fill:var(--ink)}
 .iterlab-report svg .axis{fill:var(--dim)}
-.iterlab-report details>div,.iterlab-report .leaf{margin-left:22px}
+.iterlab-report details>div{margin-left:22px}
 .iterlab-report summary,.iterlab-report .leaf{padding:2px 0;border-bottom:1px solid var(--line)}
-.iterlab-report summary{cursor:pointer}
-.iterlab-report .leaf{padding-left:16px;margin-left:6px}
+.iterlab-report summary{cursor:pointer;list-style:none}
+.iterlab-report summary::-webkit-details-marker{display:none}
+.iterlab-report summary::before{content:'▸';display:inline-block;width:18px;
+ font-size:18px;line-height:1}
+.iterlab-report details[open]>summary::before{content:'▾'}
+.iterlab-report .leaf{padding-left:18px}
 .iterlab-report .time{display:inline-block;min-width:80px;font-variant-numeric:tabular-nums}
 .iterlab-report .loop{border-radius:3px;padding:0 6px;margin-left:8px;font-size:13px;color:#fff}
 .iterlab-report table{border-collapse:collapse;width:100%}

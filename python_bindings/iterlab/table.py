@@ -28,14 +28,16 @@ class Parameter:
 class OpEntry:
     """One operator.
 
-    `inputs` names its tensor operands; bit i of `promoted_inputs` says whether input i takes part
-    in type promotion, bit i of `bool_inputs` whether it must be bool, bit i of `number_inputs`
-    whether it is one value, a number or a 0-d tensor. `rounding` names the parameter whose choices
+    `overload` tells reductions of one name apart: "dim" for max.dim, "" for max. `inputs` names
+    its tensor operands; bit i of `promoted_inputs` says whether input i takes part in type
+    promotion, bit i of `bool_inputs` whether it must be bool, bit i of `number_inputs` whether
+    it is one value, a number or a 0-d tensor. `rounding` names the parameter whose choices
     other than the first keep integers. `dtypes` are the common dtypes that it computes.
     `torch_name` is its twin under `torch`, None where there is none.
     """
 
     name: str
+    overload: str
     doc: str
     torch_name: str | None
     kind: str
@@ -84,11 +86,26 @@ def composite_table() -> tuple[CompositeEntry, ...]:
     )
 
 
-def find(name: str) -> OpEntry:
-    """Give the operator of that name. Raises ValueError where there is none."""
-    for entry in op_table():
-        if entry.name == name:
+def aten_name(torch_name: str | None) -> str:
+    """Give the name in torch.ops.aten of a function under `torch.`: "special.entr" is
+    "special_entr" there. "" for None.
+    """
+    owner, _, name = (torch_name or "").rpartition(".")
+    if name == "logsigmoid":
+        return "log_sigmoid"
+    return f"special_{name}" if owner == "special" else name
+
+
+def find(name: str, overload: str = "") -> OpEntry:
+    """Give the operator of that name, of two that of the overload where one has it. Raises
+    ValueError where there is none.
+    """
+    named = [entry for entry in op_table() if entry.name == name]
+    for entry in named:
+        if entry.overload == overload:
             return entry
+    if named:
+        return named[0]
     near = get_close_matches(name, [entry.name for entry in op_table()], n=4, cutoff=0.5)
     such = f" such as {', '.join(near)}" if near else ""
     raise ValueError(

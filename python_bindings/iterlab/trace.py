@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -74,13 +75,13 @@ class Node:
             yield node
             node = node.parent
 
-    @property
+    @cached_property
     def on_device(self) -> float:
         """The seconds that kernels of a device took in the node and all below it."""
         own = self.kind == "kernel" and not self.name.startswith("iterlab::")
         return self.seconds if own else sum(child.on_device for child in self.children)
 
-    @property
+    @cached_property
     def compiling(self) -> float:
         """The seconds that torch.compile took to make kernels in the node and all below it."""
         if self.kind == "compiling":
@@ -119,15 +120,20 @@ class Trace:
     graph_breaks: tuple[GraphBreak, ...]
     profiler: torch.profiler.profile
 
-    @property
+    @cached_property
     def compiling(self) -> float:
         """The seconds that torch.compile took to make its kernels."""
         return sum(root.compiling for root in self.roots)
 
-    @property
+    @cached_property
     def work(self) -> float:
         """The seconds in operators and kernels: without compilation, imports and plain Python."""
         return sum(root.seconds for root in self.roots) - self.compiling
+
+    @cached_property
+    def on_device(self) -> float:
+        """The seconds that kernels of a device took."""
+        return sum(root.on_device for root in self.roots)
 
     def device_events(self) -> list[FunctionEvent]:
         """Give what ran on a GPU; ranges that a program names are no work."""
