@@ -3,8 +3,10 @@
 
 #include "engine/cpu/cast.h"
 #include "engine/cpu/lanes.h"
+#include "engine/cpu/stream.h"
 #include "engine/cpu/vec_elementary.h"
 #include "engine/cpu/vec_special.h"
+#include "engine/path.h"
 #include "iterlab/ops/activation.h"
 #include "iterlab/ops/elementary.h"
 #include "iterlab/ops/special.h"
@@ -146,6 +148,8 @@ void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int6
   constexpr int64_t kMode = 0x2 | 0x140000 | 0x100;
   constexpr Bits kSafe = std::bit_cast<Bits>(T(0.5));  // lies in every domain
   const MklOnThisThread on_this_thread;
+  // A thread's part of a result that Note [Streaming stores] is about.
+  const bool streamed = data[0] != data[1] && count * int64_t{sizeof(T)} >= kStreamFromBytes / 4;
   alignas(64) T values[kPiece], others[kPiece];
   for (int64_t first = 0; first < count; first += kPiece) {
     const auto offset = first * static_cast<int64_t>(sizeof(T));
@@ -159,7 +163,12 @@ void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int6
       // The memory would be idle meanwhile: Note [Prefetch].
       const int64_t bytes = std::min(kPiece, count - first - piece) * int64_t{sizeof(T)};
       for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(x + sizeof(values) + b);
-      run(x, y);
+      if (streamed) {
+        run(x, values);
+        stream_rows(reinterpret_cast<const char*>(values), y, 0, piece * int64_t{sizeof(T)}, 1);
+      } else {
+        run(x, y);
+      }
       continue;
     }
     const auto is_outside = DomainBits<Op, T>::is_outside;
@@ -178,6 +187,7 @@ void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int6
       store_element(y, i, is_outside(bits_at(i)) ? other : value);
     }
   }
+  if (streamed) stream_fence();
 }
 
 template <class Op, class T>
