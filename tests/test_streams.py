@@ -1,0 +1,61 @@
+"""Results that are written past the caches: the values of small calls, and nothing beside them."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import iterlab
+
+COUNT = 9_000_011  # of float32: past 32 MiB, and not a whole number of vectors
+PIECE = 100_003  # small enough to stay in the caches
+
+Call = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
+
+CALLS: dict[str, Call] = {
+    "exp": lambda x, _, out: iterlab.exp(x, out=out),
+    "log": lambda x, _, out: iterlab.log(x, out=out),
+    "gelu": lambda x, _, out: torch.ops.iterlab.gelu.out(x, out=out),
+    "add": lambda x, y, out: iterlab.add(x, y, out=out),
+    "add bfloat16": lambda x, y, out: iterlab.add(x, y.bfloat16(), out=out),
+    "where": lambda x, y, out: iterlab.where(x > 0, x, y, out=out),
+    "to": lambda x, _, out: torch.ops.iterlab.to.out(x, torch.float32, out=out),
+}
+
+
+@pytest.fixture(scope="module")
+def operands() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    x, y = (torch.randn(COUNT, generator=generator) for _ in range(2))
+    x[::1_000_003], x[5_000_000:5_000_100] = torch.inf, 0  # what MKL is not used for
+    return x, y
+
+
+@pytest.mark.parametrize("offset", (0, 1, 7))
+@pytest.mark.parametrize("name", CALLS)
+def test_large_results(name: str, offset: int, operands: tuple[torch.Tensor, torch.Tensor]) -> None:
+    x, y = operands
+    memory = torch.full((COUNT + 64,), 12345.0)
+    out = memory[offset : offset + COUNT]
+    CALLS[name](x, y, out)
+    small = torch.empty(COUNT)
+    for pieces in zip(x.split(PIECE), y.split(PIECE), small.split(PIECE), strict=True):
+        CALLS[name](*pieces)
+    assert torch.equal(out.view(torch.int32), small.view(torch.int32))
+    assert memory[:offset].eq(12345).all() and memory[offset + COUNT :].eq(12345).all()
+
+
+@pytest.mark.parametrize("offset", (0, 1))
+@pytest.mark.parametrize("count", (2, 3, 5, 8, 16, 33))
+def test_large_results_of_reductions(
+    count: int, offset: int, operands: tuple[torch.Tensor, torch.Tensor]
+) -> None:
+    y = operands[1]
+    rows = y[: COUNT // count * count].view(-1, count)
+    memory = torch.full((len(rows) + 64,), 12345.0)
+    out = memory[offset : offset + len(rows)]
+    torch.ops.iterlab.sum.out(rows, [1], out=out)
+    small = torch.cat([iterlab.sum(part, 1) for part in rows.split(10_001)])
+    assert torch.equal(out, small)
+    torch.testing.assert_close(out, rows.sum(1), rtol=1e-5, atol=1e-5)
+    assert memory[:offset].eq(12345).all() and memory[offset + len(rows) :].eq(12345).all()
