@@ -7,6 +7,7 @@
 #include "engine/op_table.h"
 #include "engine/plan.h"
 #include "src/describe.h"
+#include "src/warnings.h"
 #include "src/profiler_range.h"
 
 namespace iterlab {
@@ -58,7 +59,9 @@ at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output out
   plan_call(op, arguments, output, recorded, plan);
   at::Tensor allocated = make_result(plan, output);
   const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
-  if (plan.numel != 0) run(plan, arguments, result, recorded);
+  if (plan.numel == 0) return allocated;
+  warn_of_lost_imaginary_parts(op, arguments, plan.common_dtype, output);
+  run(plan, arguments, result, recorded);
   return allocated;
 }
 

@@ -7,6 +7,7 @@
 #include "src/cuda/reduce.h"
 #include "src/cuda_backend.h"
 #include "src/describe.h"
+#include "src/warnings.h"
 #include "src/profiler_range.h"
 
 #include <c10/cuda/CUDAGuard.h>
@@ -81,7 +82,9 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
     Plan plan;
     plan_call(op, arguments, output, plan);
     at::Tensor result = make_result(plan, output, device);
-    if (plan.numel != 0) run(plan, arguments, result);
+    if (plan.numel == 0) return result;
+    warn_of_lost_imaginary_parts(op, arguments, plan.common_dtype, output);
+    run(plan, arguments, result);
     return result;
   });
 }
