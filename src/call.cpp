@@ -7,8 +7,8 @@
 #include "engine/op_table.h"
 #include "engine/plan.h"
 #include "src/describe.h"
-#include "src/warnings.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 namespace iterlab {
 namespace {

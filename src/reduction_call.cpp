@@ -5,8 +5,8 @@
 #include "engine/kernel_table.h"
 #include "engine/op_table.h"
 #include "src/describe.h"
-#include "src/warnings.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 namespace iterlab {
 namespace {

@@ -7,8 +7,8 @@
 #include "src/cuda/reduce.h"
 #include "src/cuda_backend.h"
 #include "src/describe.h"
-#include "src/warnings.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 #include <c10/cuda/CUDAGuard.h>
 

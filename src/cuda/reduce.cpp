@@ -5,8 +5,8 @@
 #include "src/cuda/device.h"
 #include "src/cuda/workspace.h"
 #include "src/describe.h"
-#include "src/warnings.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 #include <c10/cuda/CUDAGuard.h>
 
