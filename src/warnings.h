@@ -30,6 +30,17 @@ inline void warn_of_lost_imaginary_parts(const OpInfo& op, const Arguments& argu
   }
 }
 
+// A condition in uint8: at most once, as above.
+inline void warn_of_uint8_conditions(const OpInfo& op, const Arguments& arguments) {
+  for (int i = 0; op.bool_inputs >> i != 0; ++i) {
+    if ((op.bool_inputs >> i & 1u) == 0 || arguments.tensors[i]->scalar_type() != DType::Byte)
+      continue;
+    TORCH_WARN_ONCE(op.name, " received a uint8 ", op.inputs[static_cast<size_t>(i)],
+                    " tensor. This behavior is deprecated and will be removed in a future version "
+                    "of PyTorch. Use a boolean condition instead.");
+  }
+}
+
 // A variance of as few elements as its correction, or fewer: every time.
 inline void warn_of_degrees_of_freedom(const ReducePlan& plan, int64_t elements,
                                        double correction) {

@@ -276,6 +276,7 @@ def test_a_number_that_the_dtype_cannot_hold(
 
 LOST = "Casting complex values to real discards the imaginary part"
 TOO_FEW = "degrees of freedom is <= 0"
+UINT8 = "where received a uint8 condition tensor"
 
 
 @pytest.mark.parametrize(
@@ -287,6 +288,7 @@ TOO_FEW = "degrees of freedom is <= 0"
         (lambda ns, x: ns.copy_(torch.zeros(0, device=x.device), x[:0]), None),
         (lambda ns, x: ns.eq(x, x, out=torch.zeros(3, device=x.device)), LOST),
         (lambda ns, x: ns.eq(x, x), None),
+        (lambda ns, x: ns.where(x.real.byte(), x, x), UINT8),
         (lambda ns, x: ns.abs(x, out=torch.zeros(3, device=x.device)), None),
         (lambda ns, x: ns.sum(x, dtype=torch.float32), LOST),
         (lambda ns, x: ns.sum(x[:0], dtype=torch.float32), None),

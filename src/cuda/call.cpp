@@ -82,6 +82,7 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
     Plan plan;
     plan_call(op, arguments, output, plan);
     at::Tensor result = make_result(plan, output, device);
+    warn_of_uint8_conditions(op, arguments);
     if (plan.numel == 0) return result;
     warn_of_lost_imaginary_parts(op, arguments, plan.common_dtype, output);
     run(plan, arguments, result);
