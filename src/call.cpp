@@ -8,6 +8,7 @@
 #include "engine/plan.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 namespace iterlab {
 namespace {
@@ -58,7 +59,10 @@ at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output out
   plan_call(op, arguments, output, recorded, plan);
   at::Tensor allocated = make_result(plan, output);
   const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
-  if (plan.numel != 0) run(plan, arguments, result, recorded);
+  warn_of_uint8_conditions(op, arguments);
+  if (plan.numel == 0) return allocated;
+  warn_of_lost_imaginary_parts(op, arguments, plan.common_dtype, output);
+  run(plan, arguments, result, recorded);
   return allocated;
 }
 

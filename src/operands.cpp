@@ -144,7 +144,8 @@ at::ScalarType number_dtype(const OpInfo& op, const Arguments& arguments) {
 namespace {
 
 // Raises where `number` has no value of `dtype`, as at::Scalar does, with its text. The fraction of
-// a number beside integers is cut first.
+// a number beside integers is cut first. Half types are not what formulas compute in: they are for
+// numbers that ATen's kernels keep as they keep elements.
 void check_fits(const OpInfo& op, const at::Scalar& given, DType dtype) {
   const bool cut = given.isFloatingPoint() && is_integral(dtype, false);
   const at::Scalar number = cut ? at::Scalar(std::trunc(given.toDouble())) : given;
@@ -156,6 +157,9 @@ void check_fits(const OpInfo& op, const at::Scalar& given, DType dtype) {
     }
   };
   if (number.isIntegral(true) && number.toLong() >= 0 && number.toLong() <= 127) return;
+  if (dtype == DType::Half) return check(c10::Half{});
+  if (dtype == DType::BFloat16) return check(c10::BFloat16{});
+  if (dtype == DType::ComplexHalf) return check(c10::complex<c10::Half>{});
   switch (compute_dtype(dtype)) {
 #define ITERLAB_CASE(type, name, text) \
   case DType::name:                    \
@@ -192,7 +196,8 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     if (parameter.at_least_zero && value.real < 0)
       refuse("expected " + name() + " to be at least 0");
     if (parameter.kind != ParameterKind::Alpha) {
-      if (parameter.kind == ParameterKind::Scalar) check_fits(op, as_scalar(value), common_dtype);
+      if (parameter.kind == ParameterKind::Scalar)
+        check_fits(op, as_scalar(value), compute_dtype(common_dtype));
       continue;
     }
     if (value.kind == Number::Kind::Bool && common_dtype != DType::Bool) {
@@ -229,11 +234,16 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
     const bool has_value = (op.number_inputs >> i & 1u) != 0 && tensor.is_cpu();
     const std::optional<at::Scalar> number = has_value ? tensor.item() : arguments.number(i);
     if (!number) continue;
-    if (op.numbers_must_fit) check_fits(op, *number, common_dtype);
-    const bool integer_power = op.extra == Extra::Power && i + 1 == arguments.num_tensors &&
-                               is_integral(common_dtype, true);
-    if (integer_power) check_fits(op, *number, common_dtype);
-    if (integer_power && number->toLong() < 0) {
+    // Where it is an operand as others are and only moved, ATen makes it a tensor, and too large a
+    // number an infinite half.
+    const bool moved = op.moves_bits && (op.promoted_inputs >> i & 1u) != 0;
+    const bool infinite = moved && (common_dtype == DType::Half || common_dtype == DType::BFloat16);
+    if (op.numbers_must_fit && !infinite) check_fits(op, *number, common_dtype);
+    if (op.extra != Extra::Power || i + 1 != arguments.num_tensors) continue;
+    const bool integer = is_integral(common_dtype, true);
+    if (integer || common_dtype == DType::Half || common_dtype == DType::BFloat16)
+      check_fits(op, *number, common_dtype);
+    if (integer && number->toLong() < 0) {
       throw PlanError(PlanError::Kind::Runtime, op,
                       "expected no negative integer powers of integers, got " +
                           std::to_string(number->toLong()));

@@ -6,6 +6,7 @@
 #include "engine/op_table.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 namespace iterlab {
 namespace {
@@ -57,8 +58,10 @@ ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
   const bool recorded = is_recorded();
   ReducePlan plan;
   plan_reduction(op, input, arguments, given, recorded, plan);
+  warn_of_degrees_of_freedom(plan, input.numel(), arguments.number);
   ReduceResults results = make_results(op, plan, given);
   if (plan.outputs == 0) return results;
+  if (input.numel() != 0) warn_of_lost_imaginary_parts(plan.input_dtype, plan.element_dtype);
   const cpu::KernelTable& table = kernel_table();
   char* outputs[kMaxResults] = {};
   for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {

@@ -43,15 +43,9 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         ("angle",),
-        ("variants",),
+        ("variants", "rare variants"),
         r"complex.*its result is real",
         "a complex tensor does not take its own angle, as it does not its absolute value",
-    ),
-    Difference(
-        ("div.floor_rounding", "floor_divide"),
-        ("reference",),
-        r"float16.*not close",
-        "torch rounds the quotient to the half type before it cuts it",
     ),
     Difference(
         ("logit", "special.ndtr"),
@@ -64,6 +58,12 @@ DIFFERENCES: tuple[Difference, ...] = (
         ("reference",),
         r"float16.*not close",
         "torch rounds to the half type between the steps of the formula, which cancel",
+    ),
+    Difference(
+        ("nn.functional.softsign",),
+        ("reference",),
+        r"int8.*not close",
+        "integers become floats first; torch's 1 + |input| wraps around in int8",
     ),
     Difference(
         ("ldexp",),

@@ -217,3 +217,100 @@ def test_the_check_runs_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImportError, match=r"built for torch 1\.0 and cannot run with"):
         _load.load()
     assert iterlab.__version__
+
+
+# Calls with a number, and with a parameter that is one.
+WITH_NUMBER: dict[str, Callable[[Any, torch.Tensor, Any], Any]] = {
+    "fill": lambda ns, x, number: ns.fill(x, number),
+    "masked_fill": lambda ns, x, number: ns.masked_fill(x, x > 0, number),
+    "where": lambda ns, x, number: ns.where(x > 0, x, number),
+    "clamp_min": lambda ns, x, number: ns.clamp_min(x, number),
+    "clamp": lambda ns, x, number: ns.clamp(x, 0, number),
+    "pow": lambda ns, x, number: ns.pow(x, number),
+    "mul": lambda ns, x, number: ns.mul(x, number),
+    "add": lambda ns, x, number: ns.add(x, x, alpha=number),
+    "addcmul": lambda ns, x, number: ns.addcmul(x, x, x, value=number),
+    "threshold": lambda ns, x, number: ns.threshold(x, number, 0),
+    "hardtanh": lambda ns, x, number: ns.hardtanh(x, 0, number),
+    "hardshrink": lambda ns, x, number: ns.hardshrink(x, number),
+    "softshrink": lambda ns, x, number: ns.softshrink(x, number),
+    "leaky_relu": lambda ns, x, number: ns.leaky_relu(x, number),
+}
+
+
+class TorchSpelled:
+    """torch's functions under one roof, as iterlab's are."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        places = (torch, torch.nn.functional, torch.Tensor)
+        return next(getattr(place, name) for place in places if hasattr(place, name))
+
+
+@pytest.mark.parametrize("name", WITH_NUMBER)
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        (torch.float16, 1e6),
+        (torch.float16, 2**40),
+        (torch.float16, float("inf")),
+        (torch.bfloat16, 1e39),
+        (torch.int8, 300),
+        (torch.uint8, 2**40),
+    ],
+)
+def test_a_number_that_the_dtype_cannot_hold(
+    name: str, dtype: torch.dtype, number: float, device: str
+) -> None:
+    """Refused where torch's kernel on the CPU keeps it as it keeps elements, else computed."""
+    call = WITH_NUMBER[name]
+
+    def kind(namespace: Any, where: str) -> type[Exception] | None:
+        try:
+            call(namespace, torch.ones(3, device=where).to(dtype), number)
+        except Exception as error:
+            return type(error)
+        return None
+
+    assert kind(iterlab, device) is kind(TorchSpelled(), "cpu")
+
+
+LOST = "Casting complex values to real discards the imaginary part"
+TOO_FEW = "degrees of freedom is <= 0"
+UINT8 = "where received a uint8 condition tensor"
+
+
+@pytest.mark.parametrize(
+    ("call", "warning"),
+    [
+        (lambda ns, x: ns.copy_(torch.zeros(3, device=x.device), x), LOST),
+        (lambda ns, x: ns.copy_(torch.zeros(3, device=x.device, dtype=torch.bool), x), None),
+        (lambda ns, x: ns.copy_(torch.zeros_like(x), x), None),
+        (lambda ns, x: ns.copy_(torch.zeros(0, device=x.device), x[:0]), None),
+        (lambda ns, x: ns.eq(x, x, out=torch.zeros(3, device=x.device)), LOST),
+        (lambda ns, x: ns.eq(x, x), None),
+        (lambda ns, x: ns.where(x.real.byte(), x, x), UINT8),
+        (lambda ns, x: ns.abs(x, out=torch.zeros(3, device=x.device)), None),
+        (lambda ns, x: ns.sum(x, dtype=torch.float32), LOST),
+        (lambda ns, x: ns.sum(x[:0], dtype=torch.float32), None),
+        (lambda ns, x: ns.sum(x, dim=0), None),
+        (lambda ns, x: ns.var(x.real[:1], dim=0), TOO_FEW),
+        (lambda ns, x: ns.std(x.real, correction=3), TOO_FEW),
+        (lambda ns, x: ns.var_mean(x.real[:0]), TOO_FEW),
+        (lambda ns, x: ns.std(x.real, correction=2.5), None),
+    ],
+)
+def test_warnings_are_torchs(
+    call: Callable[[Any, torch.Tensor], Any], warning: str | None, device: str
+) -> None:
+    x = torch.tensor([1 + 2j, 3j, 4], device=device)
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        for namespace in (iterlab, TorchSpelled()):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                call(namespace, x)
+            assert len(caught) == (warning is not None), (namespace, [str(w) for w in caught])
+            assert warning is None or warning in str(caught[0].message)
+    finally:
+        torch.set_warn_always(always)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
+from calls import assert_bitwise
 from opinfo_differences import DIFFERENCES
 from opinfos import (
     TWINS,
@@ -75,9 +76,9 @@ def assert_same(got: Any, want: Any) -> None:
             assert strides[0] == strides[1], f"strides {strides[0]}, torch's {strides[1]}"
 
 
-def assert_bitwise(got: Any, want: Any) -> None:
+def assert_same_bits(got: Any, want: Any) -> None:
     for mine, theirs in zip(outputs(got), outputs(want), strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=0, atol=0, equal_nan=True)
+        assert_bitwise(mine, theirs)
 
 
 def like_torch(twin: Twin, sample: SampleInput) -> None:
@@ -167,13 +168,13 @@ def like_an_inplace_variant(result: torch.Tensor) -> Callable[..., torch.Tensor]
 def variants_agree(twin: Twin, sample: SampleInput) -> None:
     """out=, in place, and operands that are not contiguous give the functional result's bits."""
     want = call(twin.function, sample)
-    assert_bitwise(call(twin.function, sample.noncontiguous()), want)
+    assert_same_bits(call(twin.function, sample.noncontiguous()), want)
     if twin.info.supports_out:
         outs = [torch.full_like(one, 7) for one in outputs(want)]
         given = outs[0] if len(outs) == 1 else tuple(outs)
         returned = call(twin.function, sample, out=given)
         assert all(a is b for a, b in zip(outputs(returned), outs, strict=True))
-        assert_bitwise(given, want)
+        assert_same_bits(given, want)
     if twin.inplace is not None and isinstance(sample.input, torch.Tensor):
         mine, theirs = (mapped(sample, lambda t: t.clone()) for _ in range(2))
         returned = outcome(twin.inplace, mine)
@@ -182,7 +183,7 @@ def variants_agree(twin: Twin, sample: SampleInput) -> None:
             assert type(returned) is type(torchs), f"got {returned!r}, torch's {torchs!r}"
         else:
             assert returned is mine.input
-            assert_bitwise(mine.input, want.to(mine.input.dtype))
+            assert_same_bits(mine.input, want.to(mine.input.dtype))
 
 
 def variant_checks(twin: Twin, dtypes: list[torch.dtype]) -> Checks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,7 @@ def same_as_torch(call: Callable[[], Any]) -> tuple[Any, ...]:
     """The outcome of a call with the drop-in, which is the one without."""
     plain = outcome(call)
     with override_aten():
-        assert outcome(call) == plain
+        assert repr(outcome(call)) == repr(plain)  # in which nan is like nan
     return plain
 
 
@@ -96,6 +97,9 @@ def test_dtypes_that_few_kernels_have(name: str, dtype: torch.dtype) -> None:
         lambda: torch.nn.functional.threshold(INTS.to(torch.int8), 2, 300),
         lambda: torch.addcmul(INTS, INTS, INTS, value=float("nan")),
         lambda: torch.linalg.vector_norm(X, 1j),
+        lambda: torch.div(X.half(), 1j),
+        lambda: torch.pow(torch.tensor(1j), X.half()),
+        lambda: torch.pow(X.half(), 1e6),
         lambda: torch.ops.aten.leaky_relu_backward(X, X, -1.0, True),
     ],
 )
@@ -135,6 +139,74 @@ def test_an_operand_that_is_written_keeps_its_shape(
     error, text = same_as_torch(lambda: call(torch.ones(3)))
     assert error is RuntimeError
     assert "doesn't match the broadcast shape [2, 3]" in text
+
+
+BOUNDS: list[Any] = [None, 0, 1.5, -2, float("nan"), 300, True, 1j]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.int8, torch.int64, torch.bool, torch.complex64]
+)
+def test_clamps_with_any_bounds(dtype: torch.dtype) -> None:
+    """Numbers and tensors, one or two: values and errors."""
+    x = torch.tensor([[1, 0, 3], [100, 2, 5]]).to(dtype)
+    numbers = list(itertools.product(BOUNDS, BOUNDS))
+    tensors = [
+        tuple(None if bound is None else torch.tensor(bound).expand(2, 1) for bound in both)
+        for both in numbers
+    ]
+
+    def outcomes() -> list[Any]:
+        found = []
+        for bounds in numbers + tensors:
+            found += [
+                outcome(lambda bounds=bounds: torch.clamp(x, *bounds)),
+                outcome(lambda bounds=bounds: torch.clamp(x.t(), *bounds)),
+                outcome(lambda bounds=bounds: x.clone().clamp_(*bounds)),
+                outcome(lambda bounds=bounds: torch.clamp(x, *bounds, out=torch.empty_like(x))),
+            ]
+        for bound in BOUNDS[1:]:
+            found += [
+                outcome(lambda bound=bound: torch.clamp_min(x, bound)),
+                outcome(lambda bound=bound: x.clone().clamp_max_(bound)),
+            ]
+        return found
+
+    plain = outcomes()
+    with override_aten():
+        assert repr(outcomes()) == repr(plain)
+
+
+@pytest.mark.parametrize("is_result", [False, True])
+@pytest.mark.parametrize("alpha", [1.5, -1])
+def test_elu_backward(is_result: bool, alpha: float) -> None:
+    grad, x = torch.tensor([2.0, 3.0, -1.0]), torch.tensor([-0.5, 0.0, 2.0])
+    backward = torch.ops.aten.elu_backward
+    plain = same_as_torch(lambda: backward(grad, alpha, 2, 1, is_result, x))
+    assert (plain[0] is RuntimeError) == (is_result and alpha < 0)
+    same_as_torch(
+        lambda: backward.grad_input(grad, alpha, 2, 1, is_result, x, grad_input=torch.empty(0))
+    )
+
+
+def test_polygamma_takes_its_order_first() -> None:
+    for order in (0, 1, 3, -1):
+        plain = same_as_torch(lambda order=order: torch.polygamma(order, X.abs().double()))
+        assert (plain[0] is RuntimeError) == (order < 0)
+        same_as_torch(lambda order=order: torch.polygamma(order, X.abs(), out=torch.empty(3)))
+
+
+def test_tensors_that_stand_for_zeros() -> None:
+    """As of forward-mode gradients: they have no memory, and copies of them reach the kernel."""
+    zeros = torch._efficientzerotensor((3,))
+    for call in (
+        lambda: torch.ones(3).copy_(zeros),
+        lambda: zeros.clone() + 0,
+        lambda: zeros * X + 0,
+        lambda: zeros.to(torch.float64) + X,
+    ):
+        same_as_torch(call)
+    assert torch.equal(torch.func.jvp(lambda x: x.double(), (X,), (zeros,))[1], zeros.double() + 0)
 
 
 def test_layouts_that_are_not_strided() -> None:

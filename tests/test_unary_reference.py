@@ -355,6 +355,7 @@ def test_tails_that_torch_loses() -> None:
         (lambda ops, x: ops.celu(x, 0), "alpha other than 0"),
         (lambda ops, x: ops.hardtanh(x, 2, 1), "min_val not above max_val"),
         (lambda ops, x: ops.hardtanh(x.to(torch.uint8)), "no negative bounds"),
+        (lambda ops, x: ops.elu_backward(x, x, -1, 1, 1, True), "no negative alpha"),
     ],
 )
 def test_parameters_are_checked(call: Callable[..., Any], message: str) -> None:

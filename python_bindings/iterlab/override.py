@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import TracebackType
 
-from iterlab.table import find
+from iterlab.table import find, op_table
 
 
 @cache
@@ -25,6 +25,13 @@ def _library() -> ctypes.CDLL:
 # What is on, from the outermost to the innermost: the operators' names, None for all of them.
 _active: list[tuple[str, ...] | None] = []
 _overloads: tuple[str, ...] = ()
+
+
+def _operator(name: str) -> str:
+    """The operator of that name, or else the one of that name in torch."""
+    twins = {entry.torch_name: entry.name for entry in op_table()}
+    names = {entry.name for entry in op_table()}
+    return find(name if name in names else twins.get(name, name)).name
 
 
 def _apply() -> None:
@@ -49,8 +56,8 @@ class override_aten:
     take run ATen's kernel as before, and so does everything once it is undone. Process-wide: other
     threads see it too.
 
-    `only` names operators ("add"); the default is all. Raises ValueError for a name that iterlab
-    does not have.
+    `only` names operators, by iterlab's or torch's name ("add"); the default is all. Raises
+    ValueError for a name that iterlab does not have.
 
     >>> with iterlab.override_aten(only=["add"]):
     ...     model(x)
@@ -59,7 +66,7 @@ class override_aten:
     def __init__(self, only: Iterable[str] | None = None) -> None:
         if isinstance(only, str):
             raise TypeError(f"iterlab: expected a list of operators' names, got '{only}'")
-        self.only = None if only is None else tuple(find(name).name for name in only)
+        self.only = None if only is None else tuple(_operator(name) for name in only)
 
     def enable(self) -> None:
         """Turn it on, until `disable()`."""

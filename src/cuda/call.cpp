@@ -8,6 +8,7 @@
 #include "src/cuda_backend.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 #include <c10/cuda/CUDAGuard.h>
 
@@ -81,7 +82,10 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
     Plan plan;
     plan_call(op, arguments, output, plan);
     at::Tensor result = make_result(plan, output, device);
-    if (plan.numel != 0) run(plan, arguments, result);
+    warn_of_uint8_conditions(op, arguments);
+    if (plan.numel == 0) return result;
+    warn_of_lost_imaginary_parts(op, arguments, plan.common_dtype, output);
+    run(plan, arguments, result);
     return result;
   });
 }

@@ -6,6 +6,7 @@
 #include "src/cuda/workspace.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/warnings.h"
 
 #include <c10/cuda/CUDAGuard.h>
 
@@ -56,8 +57,10 @@ ReduceResults reduce(const OpInfo& op, const at::Tensor& input,
     const c10::cuda::CUDAGuard guard(input.device());
     ReducePlan plan;
     plan_reduction(op, input, arguments, given, plan);
+    warn_of_degrees_of_freedom(plan, input.numel(), arguments.number);
     ReduceResults results = make_results(op, plan, given, input.device());
     if (plan.outputs == 0) return results;
+    if (input.numel() != 0) warn_of_lost_imaginary_parts(plan.input_dtype, plan.element_dtype);
     char* outputs[kMaxResults] = {};
     for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i)
       outputs[i] = static_cast<char*>(results[i].mutable_data_ptr());

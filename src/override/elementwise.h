@@ -35,6 +35,27 @@ constexpr bool has_defaults() {
   return true;
 }
 
+// The operator of a call: the overload's, but where its arguments choose among several.
+template <class Pack>
+const OpInfo& operator_of(const OpInfo& op, const Pack& arguments) {
+  if constexpr (requires { arguments.chosen; })
+    return *arguments.chosen;
+  else
+    return op;
+}
+
+// float16 beside complex numbers: their common dtype, complex32, is one that few of ATen's kernels
+// have.
+inline bool half_meets_complex(const Arguments& arguments) {
+  bool half = false, complex = false;
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    const DType dtype = arguments.tensors[i]->scalar_type();
+    half = half || dtype == DType::Half;
+    complex = complex || is_complex(dtype);
+  }
+  return half && complex;
+}
+
 // What the kernels of elementwise operators share: mine where it applies, else ATen's.
 struct OverrideElementwise : c10::OperatorKernel {
   const OpInfo& op;
@@ -48,7 +69,9 @@ struct OverrideElementwise : c10::OperatorKernel {
     if (!(is_usual(args, refused) && ...)) return false;
     if (output.tensor != nullptr && !is_usual(*output.tensor, refused)) return false;
     try {
-      result = try_call_cpu(op, Pack(op, args...), output);
+      const Pack arguments(op, args...);
+      if (half_meets_complex(arguments)) return false;
+      result = try_call_cpu(operator_of(op, arguments), arguments, output);
       return true;
     } catch (const PlanError&) {
       return false;

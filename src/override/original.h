@@ -13,8 +13,9 @@ namespace iterlab {
 // A call that iterlab does not take (a dtype that the operator lacks, operands that do not
 // broadcast) goes to the kernel that was there before, which computes it or raises ATen's own
 // error. Nothing has been touched then. So do calls in which iterlab takes more than ATen, or
-// differs: lazily conjugated and negated operands, dtypes that few of ATen's kernels have, and out=
-// of another dtype than the result's, which many refuse.
+// differs: lazily conjugated and negated operands, tensors that stand for zeros and have no memory,
+// dtypes that few of ATen's kernels have, and out= of another dtype than the result's, which many
+// refuse.
 struct Original {
   c10::OperatorHandle op;
   c10::SafeKernelFunction kernel;
@@ -32,9 +33,14 @@ inline constexpr DTypeSet kUsualDTypes = kBool | kSigned | DTypeSet{DType::Byte}
 
 // Whether a tensor is one that iterlab takes in ATen's place, or it is another argument.
 inline bool is_usual(const at::Tensor& tensor, DTypeSet refused) {
+  constexpr c10::DispatchKeySet lazy(
+      {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor});
   const DType dtype = tensor.scalar_type();
-  return !tensor.is_conj() && !tensor.is_neg() && kUsualDTypes.contains(dtype) &&
+  return !tensor.key_set().has_any(lazy) && kUsualDTypes.contains(dtype) &&
          !refused.contains(dtype);
+}
+inline bool is_usual(const std::optional<at::Tensor>& tensor, DTypeSet refused) {
+  return !tensor || is_usual(*tensor, refused);
 }
 template <class Other>
 bool is_usual(const Other&, DTypeSet) {

@@ -3,6 +3,7 @@
 #include "engine/op_table.h"
 #include "iterlab/ops.h"
 #include "src/override/elementwise.h"
+#include "src/override/rearranged.h"
 #include "src/override/reduction.h"
 #include "src/schema.h"
 
@@ -43,6 +44,11 @@ class Overrides {
                                  std::string::npos;
     };
     add_elementwise(ops::ElementwiseOps{}, wanted);
+    if (wanted(ops::ClampBetween::name)) add_clamp(*find_op(ops::ClampBetween::name));
+    if (wanted(ops::EluBackward::name))
+      add_rearranged<EluBackwardArguments>(*find_op(ops::EluBackward::name), "", "grad_input");
+    if (wanted(ops::Polygamma::name))
+      add_rearranged<PolygammaArguments>(*find_op(ops::Polygamma::name), "", "out");
     for (const OpInfo& op : op_table()) {
       if (op.kind == OpKind::Reduction && wanted(op.name)) add_reduction(op);
     }
@@ -108,18 +114,55 @@ class Overrides {
   void add(const OpInfo& op, Variant variant, uint32_t numbers, bool operands_only) {
     const auto mine = c10::Dispatcher::singleton().findSchema(overload_name(op, variant, numbers));
     if (!mine) return;
-    for_each_overload(
-        std::string(op.name) + (variant == Variant::Inplace ? "_" : ""),
-        [&](const c10::OperatorHandle& theirs, Original original) {
-          if (!same_types(theirs.schema(), mine->schema(), op, operands_only)) return;
-          // With numbers, a composite overload is the one with tensors.
-          if (numbers != 0 && !theirs.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return;
-          replace(
-              theirs,
-              c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(std::make_unique<Kernel>(
-                  op, std::move(original), operands_only ? DTypeSet{} : op.beyond_torch)),
-              c10::impl::CppSignature::make<Signature>());
-        });
+    for_each_overload(std::string(op.name) + (variant == Variant::Inplace ? "_" : ""),
+                      [&](const c10::OperatorHandle& theirs, Original original) {
+                        if (!same_types(theirs.schema(), mine->schema(), op, operands_only)) return;
+                        // With numbers, a composite overload is the one with tensors.
+                        if (numbers != 0 && !theirs.hasKernelForDispatchKey(c10::DispatchKey::CPU))
+                          return;
+                        replace(theirs,
+                                c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(
+                                    std::make_unique<Kernel>(op, std::move(original),
+                                                             lacking(op, numbers, operands_only))),
+                                c10::impl::CppSignature::make<Signature>());
+                      });
+  }
+
+  // The dtypes that ATen's kernel of an overload lacks.
+  static DTypeSet lacking(const OpInfo& op, uint32_t numbers, bool operands_only) {
+    if (operands_only) return {};
+    const bool clamps = &op == find_op(ops::ClampMin::name) || &op == find_op(ops::ClampMax::name);
+    return clamps && numbers != 0 ? op.beyond_torch | kBool : op.beyond_torch;
+  }
+
+  // As the clamps with one bound, those with numbers lack bool.
+  void add_clamp(const OpInfo& op) {
+    using Numbers = ClampArguments<at::Scalar>;
+    using Tensors = ClampArguments<at::Tensor>;
+    add_rearranged<Numbers>(op, "", "out", kBool);
+    add_rearranged<Tensors>(op, "Tensor", "Tensor_out");
+    add_one<OverrideInplace<Numbers, Numbers::Inplace>, Numbers::Inplace>(op, Numbers::aten_inplace,
+                                                                          "", kBool);
+    add_one<OverrideInplace<Tensors, Tensors::Inplace>, Tensors::Inplace>(op, Tensors::aten_inplace,
+                                                                          "Tensor", {});
+  }
+
+  template <class Pack>
+  void add_rearranged(const OpInfo& op, const char* functional, const char* out,
+                      DTypeSet refused = {}) {
+    using Functional = typename Pack::Functional;
+    add_one<OverrideFunctional<Pack, Functional>, Functional>(op, Pack::aten, functional, refused);
+    add_one<OverrideOut<Pack, Functional>, typename Pack::Out>(op, Pack::aten, out, refused);
+  }
+
+  template <class Kernel, class Signature>
+  void add_one(const OpInfo& op, const char* name, const char* overload, DTypeSet refused) {
+    const c10::OperatorHandle theirs =
+        c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+    replace(theirs,
+            c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(
+                std::make_unique<Kernel>(op, original_of(theirs), refused)),
+            c10::impl::CppSignature::make<Signature>());
   }
 
   void add_reduction(const OpInfo& op) {
@@ -146,9 +189,12 @@ class Overrides {
       if (!has(c10::DispatchKey::CPU) && !has(c10::DispatchKey::CompositeExplicitAutograd) &&
           !has(c10::DispatchKey::CompositeExplicitAutogradNonFunctional))
         continue;
-      fn(*handle,
-         Original{*handle, handle->getComputedKernelForDispatchKey(c10::DispatchKey::CPU)});
+      fn(*handle, original_of(*handle));
     }
+  }
+
+  static Original original_of(const c10::OperatorHandle& handle) {
+    return {handle, handle.getComputedKernelForDispatchKey(c10::DispatchKey::CPU)};
   }
 
   void replace(const c10::OperatorHandle& theirs, c10::KernelFunction kernel,

@@ -6,6 +6,9 @@
 #include "iterlab/op.h"
 #include "iterlab/ops/elementary.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace iterlab::ops {
@@ -21,12 +24,27 @@ ITERLAB_FN V bounded(V x, V low, V high) {
   return math::select(math::gt(above, high), high, above);
 }
 
+// A number that ATen's kernel keeps as it keeps elements, which a half cannot hold.
+inline bool beyond_half(const Number& number, DType dtype) {
+  const double size = std::abs(number.to<double>());
+  return dtype == DType::Half && size > 65504 && size <= std::numeric_limits<double>::max();
+}
+
+// For operators whose parameters, `count` of them, are such numbers.
+template <int count>
+inline constexpr ParameterCheck halves_hold_them = [](const Number* parameters, DType dtype) {
+  const bool beyond = std::any_of(parameters, parameters + count,
+                                  [=](const Number& number) { return beyond_half(number, dtype); });
+  return Refusal{beyond ? "numbers that float16 holds" : nullptr};
+};
+
 // Bounds of integers are cut to integers first, as in ATen.
 inline constexpr ParameterCheck bounds_are_in_order = [](const Number* parameters, DType dtype) {
   const double low = parameters[0].to<double>(), high = parameters[1].to<double>();
   if (low > high) return Refusal{"min_val not above max_val"};
-  return Refusal{dtype == DType::Byte && (low <= -1 || high <= -1) ? "no negative bounds for uint8"
-                                                                   : nullptr};
+  if (dtype == DType::Byte && (low <= -1 || high <= -1))
+    return Refusal{"no negative bounds for uint8"};
+  return halves_hold_them<2>(parameters, dtype);
 };
 
 struct Relu : Activation {
@@ -79,6 +97,9 @@ struct Threshold : Activation {
   static constexpr std::array parameters{
       Parameter{.name = "threshold", .kind = ParameterKind::Scalar},
       Parameter{.name = "value", .kind = ParameterKind::Scalar}};
+  static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType dtype) {
+    return halves_hold_them<1>(parameters + 1, dtype);  // value: it is an element
+  };
   static constexpr auto dtypes = kSigned | DTypeSet{DType::Byte} | kFloating;
   template <class V>
   ITERLAB_FN V operator()(V input, V threshold, V value) const {
@@ -285,6 +306,7 @@ struct Hardshrink : Activation {
   static constexpr auto doc = "0 where |input| <= lambd, input elsewhere.";
   static constexpr std::array parameters{
       Parameter{.name = "lambd", .kind = ParameterKind::Scalar, .default_value = "0.5"}};
+  static constexpr ParameterCheck refuses_parameters = halves_hold_them<1>;
   template <class V>
   ITERLAB_FN V operator()(V input, V lambd) const {
     const auto inside = math::both(math::ge(input, math::neg(lambd)), math::le(input, lambd));
@@ -298,11 +320,11 @@ struct Softshrink : Activation {
   static constexpr auto doc = "input moved towards 0 by lambd, and 0 where |input| <= lambd.";
   static constexpr std::array parameters{
       Parameter{.name = "lambd", .kind = ParameterKind::Scalar, .default_value = "0.5"}};
-  static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType) {
+  static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType dtype) {
     const double lambd = parameters[0].to<double>();
-    return Refusal{lambd >= 0 && lambd <= std::numeric_limits<double>::max()
-                       ? nullptr
-                       : "a finite lambd of at least 0"};
+    const bool in_range = lambd >= 0 && lambd <= std::numeric_limits<double>::max();
+    return in_range ? halves_hold_them<1>(parameters, dtype)
+                    : Refusal{"a finite lambd of at least 0"};
   };
   template <class V>
   ITERLAB_FN V operator()(V input, V lambd) const {

@@ -113,16 +113,19 @@ struct EluBackward : Backward {
       Parameter{.name = "scale", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "input_scale", .kind = ParameterKind::Scalar, .default_value = "1"},
       Parameter{.name = "is_result", .kind = ParameterKind::Bool, .default_value = "False"}};
+  static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType) {
+    const bool ambiguous = parameters[3].integer != 0 && parameters[0].to<double>() < 0;
+    return Refusal{ambiguous ? "no negative alpha where the result is given" : nullptr};
+  };
   static constexpr double cost = 4;
   static constexpr std::array inputs{"grad_output", "self_or_result"};
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V self_or_result, V alpha, V scale, V input_scale,
                           int64_t is_result) const {
-    const V slope = alpha * scale;
-    const V rest =
-        is_result != 0 ? self_or_result + slope : slope * math::exp(self_or_result * input_scale);
-    return math::select(math::le(self_or_result, constant<V>(0)), grad_output * input_scale * rest,
-                        grad_output * scale);
+    const V slope = alpha * scale, scaled = grad_output * input_scale;
+    const V below = is_result != 0 ? scaled * (self_or_result + slope)
+                                   : scaled * slope * math::exp(self_or_result * input_scale);
+    return math::select(math::le(self_or_result, constant<V>(0)), below, grad_output * scale);
   }
 };
 
@@ -195,6 +198,7 @@ struct HardshrinkBackward : Backward {
   static constexpr auto torch_name = "ops.aten.hardshrink_backward";
   static constexpr auto doc = "The gradient of the input of hardshrink, given that of its output.";
   static constexpr std::array parameters{Parameter{.name = "lambd", .kind = ParameterKind::Scalar}};
+  static constexpr ParameterCheck refuses_parameters = halves_hold_them<1>;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, V lambd) const {
     return shrink_gradient(grad_output, input, lambd);
@@ -206,6 +210,7 @@ struct SoftshrinkBackward : Backward {
   static constexpr auto torch_name = "ops.aten.softshrink_backward";
   static constexpr auto doc = "The gradient of the input of softshrink, given that of its output.";
   static constexpr std::array parameters{Parameter{.name = "lambd", .kind = ParameterKind::Scalar}};
+  static constexpr ParameterCheck refuses_parameters = halves_hold_them<1>;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, V lambd) const {
     return shrink_gradient(grad_output, input, lambd);

@@ -13,6 +13,7 @@ struct Where : Ternary {
   static constexpr std::array inputs{"condition", "input", "other"};
   static constexpr uint32_t promoted_inputs = 0b110;
   static constexpr uint32_t bool_inputs = 0b001;
+  static constexpr bool numbers_must_fit = true;
   static constexpr auto dtypes = kAllDTypes;
   static constexpr uint8_t variants = kFunctional | kOut;
   static constexpr bool moves_bits = true;
