@@ -214,11 +214,8 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
   }
   if (op.refuses_parameters == nullptr) return;
   const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
-  if (refusal.expected != nullptr) {
-    throw PlanError(
-        refusal.not_implemented ? PlanError::Kind::NotImplemented : PlanError::Kind::Runtime, op,
-        std::string("expected ") + refusal.expected);
-  }
+  if (refusal.expected != nullptr)
+    throw PlanError(refusal.kind, op, std::string("expected ") + refusal.expected);
 }
 
 void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dtype) {

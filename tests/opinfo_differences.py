@@ -83,10 +83,4 @@ DIFFERENCES: tuple[Difference, ...] = (
         r"strides",
         "a new tensor in the order of the first operand's dims",
     ),
-    Difference(
-        ("nn.functional.hardtanh",),
-        ("errors",),
-        r"min_val not above max_val.*torch's ValueError",
-        "RuntimeError, as of other arguments that do not fit together; torch's check is in Python",
-    ),
 )

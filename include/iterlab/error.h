@@ -11,7 +11,7 @@ namespace iterlab {
 
 class PlanError : public std::runtime_error {
  public:
-  enum class Kind : uint8_t { Runtime, Index, Type, Value, NotImplemented };
+  using Kind = ErrorKind;
 
   // Reads "iterlab::add: expected ..., got ...".
   PlanError(Kind kind, const OpInfo& op, const std::string& what)

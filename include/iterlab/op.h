@@ -114,11 +114,14 @@ struct InputFacts {
 // Null where the inputs will do, else what was expected of them.
 using InputCheck = const char* (*)(const InputFacts* inputs);
 
+// Which of Python's exceptions an error becomes.
+enum class ErrorKind : uint8_t { Runtime, Index, Type, Value, NotImplemented };
+
 // What a definition's own check of its parameters says: what was expected of them, or null where
 // they will do.
 struct Refusal {
   const char* expected = nullptr;
-  bool not_implemented = false;  // which exception it is: NotImplementedError, or RuntimeError
+  ErrorKind kind = ErrorKind::Runtime;
 };
 
 // `parameters`: in the order of the functor.

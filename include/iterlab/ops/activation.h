@@ -41,7 +41,7 @@ inline constexpr ParameterCheck halves_hold_them = [](const Number* parameters, 
 // Bounds of integers are cut to integers first, as in ATen.
 inline constexpr ParameterCheck bounds_are_in_order = [](const Number* parameters, DType dtype) {
   const double low = parameters[0].to<double>(), high = parameters[1].to<double>();
-  if (low > high) return Refusal{"min_val not above max_val"};
+  if (low > high) return Refusal{"min_val not above max_val", ErrorKind::Value};
   if (dtype == DType::Byte && (low <= -1 || high <= -1))
     return Refusal{"no negative bounds for uint8"};
   return halves_hold_them<2>(parameters, dtype);

@@ -56,7 +56,7 @@ struct Round : Rounding {
   static constexpr DTypeSet beyond_torch = kInteger;  // where decimals is given
   static constexpr ParameterCheck refuses_parameters = [](const Number* parameters, DType dtype) {
     const bool refused = parameters[0].integer != 0 && is_integral(dtype, true);
-    return Refusal{refused ? "decimals of 0 for integers" : nullptr, /*not_implemented=*/true};
+    return Refusal{refused ? "decimals of 0 for integers" : nullptr, ErrorKind::NotImplemented};
   };
   template <class V>
   ITERLAB_FN V operator()(V input, int64_t decimals) const {
