@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -55,6 +56,7 @@ def test_threads_allocate_and_free() -> None:
         assert all(pool.map(work, range(0, 800, 100)))
 
 
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 COUNT_FAULTS = """
 import resource, torch, iterlab
 torch.set_num_threads(1)
@@ -80,4 +82,7 @@ def test_page_faults_of_a_second_output(mebi: int) -> None:
         text=True,
     )
     faults = int(done.stdout)
-    assert faults < 100 if mebi >= 32 else faults > 8000, faults
+    if mebi >= 32:
+        assert faults < 100
+    elif "[always]" not in HUGE_PAGES.read_text():  # else few pages are small, asked for or not
+        assert faults > 8000
