@@ -1,6 +1,7 @@
 // The kernels of activations and their backward operators.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/vml.h"
+#include "engine/cpu/vec_elementary.h"
+#include "engine/cpu/vec_special.h"
 #include "iterlab/ops/activation.h"
 #include "iterlab/ops/activation_backward.h"
 

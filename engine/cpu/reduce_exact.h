@@ -5,6 +5,7 @@
 #include "engine/cpu/byte_sum.h"
 #include "engine/cpu/kernel_table.h"
 #include "engine/cpu/reduce_vec.h"
+#include "engine/cpu/stream.h"
 #include "iterlab/reduce_formulas.h"
 
 #include <algorithm>
@@ -79,24 +80,23 @@ struct ExactLoops {
     return false;
   }
 
-  // Long runs are read at four places in turn, a part of a page at each: the hardware prefetches
-  // one stream in each page, and one alone reaches half of the memory's rate (int32: 8 of 16 GB/s).
+  // Runs of several pages are read a part of a page at each place: Note [Streams]
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count, double,
                     char* row, int64_t columns, int64_t column) {
     constexpr int64_t kPart = 512 / static_cast<int64_t>(sizeof(E));
-    constexpr int64_t kFourPages = 32 * kPart;
+    constexpr int64_t kPage = 8 * kPart;
     for (int64_t r = 0; r < rows; ++r) {
       const Stored* x = reinterpret_cast<const Stored*>(data + r * row_stride);
       int64_t rest = count;
       Lane<T> total[N];
       Formula::start(total);
-      if (count >= kFourPages) {
-        const int64_t apart = count / 4 / kPart * kPart;
+      if (count >= kStreams * kPage) {
+        const int64_t apart = count / kStreams / kPart * kPart;
         for (int64_t done = 0; done < apart && !is_final(total); done += kPart) {
-          for (int64_t k = 0; k < 4; ++k) collect_into(x + k * apart + done, kPart, total);
+          for (int64_t k = 0; k < kStreams; ++k) collect_into(x + k * apart + done, kPart, total);
         }
-        x += 4 * apart;
-        rest -= 4 * apart;
+        x += kStreams * apart;
+        rest -= kStreams * apart;
       }
       for (int64_t done = 0; done < rest && !is_final(total); done += kBlockElements)
         collect_into(x + done, std::min(rest - done, kBlockElements), total);

@@ -3,6 +3,7 @@
 
 #include "engine/cpu/deinterleave.h"
 #include "engine/cpu/reduce_state.h"
+#include "engine/cpu/stream.h"
 #include "iterlab/reduce_plan.h"
 
 #include <algorithm>
@@ -160,12 +161,7 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
     }
   };
 
-  // Note [Streams]
-  // The blocks of a group are far from each other: the hardware prefetches one stream in each page,
-  // and several together reach the memory's rate (int32, which had one stream: 8 GB/s; float, which
-  // had four: 16).
-
-  // More than a block of contiguous elements.
+  // More than a block of contiguous elements. The blocks of a group are streams: Note [Streams]
   static void blocks(const E* x, int64_t count, double number, const Table& whole,
                      const Table& last, V (&total)[N]) {
     alignas(64) T totals[kLeafBlocks][N][W];
@@ -425,7 +421,6 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>> {
   static void dense_rows_of(const char* data, int64_t columns, double number, T* out) {
     const E* const x = reinterpret_cast<const E*>(data);
     const Table table(kCount);
-    constexpr int64_t kStreams = 4;  // Note [Streams]
     const int64_t apart = columns / (kStreams * W) * W, groups = columns / W;
     V total[N];
     for (int64_t group = 0; group < groups; ++group) {

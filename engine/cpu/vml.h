@@ -7,7 +7,6 @@
 #include "engine/cpu/vec_elementary.h"
 #include "engine/cpu/vec_special.h"
 #include "engine/path.h"
-#include "iterlab/ops/activation.h"
 #include "iterlab/ops/elementary.h"
 #include "iterlab/ops/special.h"
 
@@ -15,7 +14,6 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
-#include <numbers>
 #include <type_traits>
 
 namespace iterlab::cpu {
