@@ -8,11 +8,10 @@
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 
-#if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
 #if defined(CPU_CAPABILITY_AVX512)
 ITERLAB_FN __m512 raw(const at::vec::Vectorized<float>& v) { return v; }
 ITERLAB_FN __m512d raw(const at::vec::Vectorized<double>& v) { return v; }
-#else
+#elif defined(CPU_CAPABILITY_AVX2)
 ITERLAB_FN __m256 raw(const at::vec::Vectorized<float>& v) { return v; }
 ITERLAB_FN __m256d raw(const at::vec::Vectorized<double>& v) { return v; }
 #endif
@@ -23,17 +22,6 @@ ITERLAB_FN V shuffled(const V& a, const V& b, std::index_sequence<lane...>) {
   const auto low = raw(a), high = raw(b);
   return V(__builtin_shufflevector(low, high, Index::at(static_cast<int>(lane))...));
 }
-#else
-template <class Index, class V, size_t... lane>
-ITERLAB_FN V shuffled(const V& a, const V& b, std::index_sequence<lane...>) {
-  constexpr int64_t kWidth = VectorAccess<V>::width;
-  typename V::value_type both[2 * kWidth];
-  VectorAccess<V>::store(both, a);
-  VectorAccess<V>::store(both + kWidth, b);
-  const typename V::value_type values[kWidth] = {both[Index::at(static_cast<int>(lane))]...};
-  return VectorAccess<V>::load(values);
-}
-#endif
 
 // One half of each row of kRow elements: the lower one, or with kHalf = 1 the upper one.
 template <int kRow, int kHalf>
