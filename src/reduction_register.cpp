@@ -1,12 +1,10 @@
 // Registers every reduction of the table: schemas, CPU, CUDA, Meta, Autograd and ADInplaceOrView.
 #include "engine/op_table.h"
 #include "src/cuda_backend.h"
+#include "src/overload.h"
 #include "src/reduction_kernels.h"
 #include "src/reduction_schema.h"
 #include "src/reduction_spellings.h"
-#include "src/transforms.h"
-
-#include <torch/library.h>
 
 namespace iterlab {
 namespace {
@@ -18,43 +16,22 @@ using c10::DispatchKey;
 const std::vector<at::Tag> kTags = {at::Tag::reduction, at::Tag::pt2_compliant_tag,
                                     at::Tag::flexible_layout};
 
-// One overload of a reduction. Note [Registration by signature]
-class Overload {
- public:
-  Overload(torch::Library& library, const OpInfo& op, bool out)
-      : op_(op), name_(reduction_overload(op, out)) {
-    library.def(reduction_schema_text(op, out).c_str(), kTags);
-    register_transforms(op, out ? Variant::Out : Variant::Functional, name_);
-  }
-
-  template <class Kernel, class Signature, class Argument>
-  void implement(DispatchKey key, Argument argument) const {
-    static std::vector<c10::RegistrationHandleRAII> handles;
-    handles.push_back(c10::Dispatcher::singleton().registerImpl(
-        name_, key,
-        c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(
-            std::make_unique<Kernel>(op_, argument)),
-        c10::impl::CppSignature::make<Signature>(), nullptr, "registered by iterlab"));
-  }
-
-  const c10::OperatorName& name() const { return name_; }
-
- private:
-  const OpInfo& op_;
-  c10::OperatorName name_;
-};
+Overload define(torch::Library& library, const OpInfo& op, Variant variant) {
+  const bool out = variant == Variant::Out;
+  return {library, op, variant, reduction_overload(op, out), reduction_schema_text(op, out), kTags};
+}
 
 template <class Sig>
 void register_signature(torch::Library& library, const OpInfo& op) {
   using Functional = typename Sig::Functional;
   using Out = typename Sig::Out;
-  const Overload functional(library, op, false);
+  const Overload functional = define(library, op, Variant::Functional);
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::CPU, &reduce_cpu);
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::CUDA, &reduce_cuda);
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::Meta, &reduce_meta);
   functional.implement<typename Sig::Autograd, Functional>(DispatchKey::Autograd,
                                                            functional.name());
-  const Overload out(library, op, true);
+  const Overload out = define(library, op, Variant::Out);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::CPU, &reduce_cpu);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::CUDA, &reduce_cuda);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::Meta, &reduce_meta);

@@ -2,10 +2,8 @@
 #include "engine/op_table.h"
 #include "iterlab/ops.h"
 #include "src/cuda_backend.h"
+#include "src/overload.h"
 #include "src/signature.h"
-#include "src/transforms.h"
-
-#include <torch/library.h>
 
 #include <algorithm>
 
@@ -38,42 +36,22 @@ std::vector<at::Tag> tags_of([[maybe_unused]] const OpInfo& op, [[maybe_unused]]
   return tags;
 }
 
-// Note [Registration by signature]
-// m.impl takes functions, which would be a template instantiation for each operator. Kernels here
-// are objects that hold their operator, so they are registered through the dispatcher itself; the
-// handles live as long as the process.
-class Overload {
- public:
-  Overload(torch::Library& library, const OpInfo& op, Variant variant, uint32_t scalar_inputs)
-      : op_(op), name_(overload_name(op, variant, scalar_inputs)) {
-    const std::vector<at::Tag> tags = tags_of(op, variant);
-    library.def(schema_text(op, variant, scalar_inputs).c_str(), tags);
-    register_transforms(op, variant, name_);
-  }
-
-  template <class Kernel, class Signature, class... Args>
-  void implement(DispatchKey key, Args&&... args) const {
-    static std::vector<c10::RegistrationHandleRAII> handles;
-    handles.push_back(c10::Dispatcher::singleton().registerImpl(
-        name_, key,
-        c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(
-            std::make_unique<Kernel>(op_, std::forward<Args>(args)...)),
-        c10::impl::CppSignature::make<Signature>(), nullptr, "registered by iterlab"));
-  }
-
-  const c10::OperatorName& name() const { return name_; }
-
- private:
-  const OpInfo& op_;
-  c10::OperatorName name_;
-};
+Overload define(torch::Library& library, const OpInfo& op, Variant variant,
+                uint32_t scalar_inputs) {
+  return {library,
+          op,
+          variant,
+          overload_name(op, variant, scalar_inputs),
+          schema_text(op, variant, scalar_inputs),
+          tags_of(op, variant)};
+}
 
 // Functional or out: computed on the CPU, shaped on Meta, differentiated or refused, its writes
 // counted.
 template <class Sig, class Call>
 void register_functional(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs,
                          Call cpu, Call meta) {
-  const Overload overload(library, op, Variant::Functional, scalar_inputs);
+  const Overload overload = define(library, op, Variant::Functional, scalar_inputs);
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CPU, cpu);
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CUDA,
                                                                       &call_cuda);
@@ -85,7 +63,7 @@ void register_functional(torch::Library& library, const OpInfo& op, uint32_t sca
 template <class Sig, class Call>
 void register_out(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs, Call cpu,
                   Call meta) {
-  const Overload overload(library, op, Variant::Out, scalar_inputs);
+  const Overload overload = define(library, op, Variant::Out, scalar_inputs);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CPU, cpu);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::Meta, meta);
@@ -97,7 +75,7 @@ void register_out(torch::Library& library, const OpInfo& op, uint32_t scalar_inp
 
 template <class Sig>
 void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar_inputs) {
-  const Overload overload(library, op, Variant::Inplace, scalar_inputs);
+  const Overload overload = define(library, op, Variant::Inplace, scalar_inputs);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CPU, &call_cpu);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::Meta, &call_meta);
@@ -116,7 +94,7 @@ void register_overloads(torch::Library& library) {
   if constexpr (has_tensor) {
     register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
   } else {
-    const Overload overload(library, op, Variant::Functional, scalar_inputs);
+    const Overload overload = define(library, op, Variant::Functional, scalar_inputs);
     overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
         DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
   }

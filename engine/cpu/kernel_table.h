@@ -91,10 +91,11 @@ struct ReduceTypeKernels {
                double number, char* lanes);
   // `count` <= lanes rows at once, without lanes to start or fold; null where there is one lane.
   void (*few_rows)(const char* data, int64_t row_stride, int64_t count, int64_t columns,
-                   double number, char* row);
+                   double number, char* row) = nullptr;
   // short inner: columns of `count` elements, kMinDense to kMaxDense, one after another; null where
   // few_rows is.
-  void (*dense_rows)(const char* data, int64_t count, int64_t columns, double number, char* row);
+  void (*dense_rows)(const char* data, int64_t count, int64_t columns, double number,
+                     char* row) = nullptr;
   // The lanes of a block of `count` elements into one row.
   void (*fold)(char* lanes, int64_t count, int64_t columns, char* row);
   // `other` stands for `other_count` elements after the `count` of `row`.

@@ -10,27 +10,6 @@
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 
-// The C++ type of a compute dtype.
-template <DType dtype>
-struct TypeOf;
-#define ITERLAB_TYPE_OF(type, name, text) \
-  template <>                             \
-  struct TypeOf<DType::name> {            \
-    using Type = type;                    \
-  };
-ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_TYPE_OF)
-#undef ITERLAB_TYPE_OF
-
-template <class Formula, class T>
-struct FormulaFor {
-  using Type = Formula;
-};
-template <class Formula, class T>
-  requires(std::is_integral_v<T> && requires { typename Formula::Integral; })
-struct FormulaFor<Formula, T> {
-  using Type = typename Formula::Integral;
-};
-
 // The unsigned type of an integer's width; other types are themselves, and so is bool where it is
 // collected in bool.
 template <class T, bool as_byte>
@@ -46,8 +25,8 @@ struct Signless<T, as_byte> {
 // The loops of formula F for elements E of operator Op.
 template <class Op, class F, class E>
 struct LoopsFor {
-  using T = typename TypeOf<accumulate_dtype(Op::facts.accumulate, dtype_of<E>)>::Type;
-  using Formula = typename FormulaFor<F, T>::Type;
+  using T = AccumulateType<Op, E>;
+  using Formula = formulas::FormulaOf<F, T>;
   using Bits = ExactLoops<Formula, typename Signless<E, !std::is_same_v<T, E>>::Type,
                           typename Signless<T, false>::Type>;
   using Type =
@@ -84,18 +63,6 @@ constexpr bool reads(bool first_variant) {
   return found;
 }
 
-template <class Loops>
-constexpr auto few_rows_or_null() -> decltype(ReduceTypeKernels::few_rows) {
-  if constexpr (requires { &Loops::few_rows; }) return &Loops::few_rows;
-  return nullptr;
-}
-
-template <class Loops>
-constexpr auto dense_rows_or_null() -> decltype(ReduceTypeKernels::dense_rows) {
-  if constexpr (requires { &Loops::dense_rows; }) return &Loops::dense_rows;
-  return nullptr;
-}
-
 template <class Op, class Projection, class Loops>
 constexpr auto project_or_null() -> decltype(ReduceTypeKernels::project) {
   constexpr bool is_state =
@@ -112,17 +79,20 @@ constexpr ReduceTypeKernels type_kernels() {
   if constexpr (reads<Op, E>(first_variant)) {
     using For = LoopsFor<Op, typename Projection::Formula, E>;
     using Loops = typename For::Type;
-    return {For::components,
-            {For::bytes[0], For::bytes[1]},
-            For::lanes,
-            &Loops::inner,
-            &Loops::start,
-            &Loops::rows,
-            few_rows_or_null<Loops>(),
-            dense_rows_or_null<Loops>(),
-            &Loops::fold,
-            &Loops::combine,
-            project_or_null<Op, Projection, Loops>()};
+    ReduceTypeKernels kernels{.components = For::components,
+                              .component_bytes = {For::bytes[0], For::bytes[1]},
+                              .lanes = For::lanes,
+                              .inner = &Loops::inner,
+                              .start = &Loops::start,
+                              .rows = &Loops::rows,
+                              .fold = &Loops::fold,
+                              .combine = &Loops::combine,
+                              .project = project_or_null<Op, Projection, Loops>()};
+    if constexpr (For::lanes > 1) {
+      kernels.few_rows = &Loops::few_rows;
+      kernels.dense_rows = &Loops::dense_rows;
+    }
+    return kernels;
   } else {
     return {};
   }

@@ -8,27 +8,6 @@
 
 namespace iterlab::cuda {
 
-template <DType dtype>
-struct TypeOf;
-#define ITERLAB_TYPE_OF(type, name, text) \
-  template <>                             \
-  struct TypeOf<DType::name> {            \
-    using Type = type;                    \
-  };
-ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_TYPE_OF)
-#undef ITERLAB_TYPE_OF
-
-// A formula with Integral collects integers by that one.
-template <class Formula, class T>
-struct FormulaFor {
-  using Type = Formula;
-};
-template <class Formula, class T>
-  requires(std::is_integral_v<T> && requires { typename Formula::Integral; })
-struct FormulaFor<Formula, T> {
-  using Type = typename Formula::Integral;
-};
-
 // Through the result's dtype, where that rounds, into the dtype of the memory.
 template <class T>
 __device__ __forceinline__ void store_result(const ReduceResult& result, char* data, T value) {
@@ -73,8 +52,8 @@ struct Collection<T, N, true> {
 // as a lane sees (65536 of 16 bits), and states are of T.
 template <class Op, class Projection, class C>
 struct Reducer {
-  using T = typename TypeOf<accumulate_dtype(Op::facts.accumulate, dtype_of<C>)>::Type;
-  using F = typename FormulaFor<typename Projection::Formula, T>::Type;
+  using T = AccumulateType<Op, C>;
+  using F = formulas::FormulaOf<typename Projection::Formula, T>;
   static constexpr bool kExact = std::is_integral_v<T>;
   static constexpr bool kCounts = F::kCounts;
   static constexpr bool kPositions = false;

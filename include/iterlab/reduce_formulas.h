@@ -419,4 +419,36 @@ struct PositionOfMinimum {
   }
 };
 
+// What formula F is for elements that are collected in T.
+template <class F, class T>
+struct ForCollected {
+  using Type = F;
+};
+template <class F, class T>
+  requires(std::is_integral_v<T> && requires { typename F::Integral; })
+struct ForCollected<F, T> {
+  using Type = typename F::Integral;
+};
+template <class F, class T>
+using FormulaOf = typename ForCollected<F, T>::Type;
+
 }  // namespace iterlab::formulas
+
+namespace iterlab {
+
+// The C++ type of a compute dtype.
+template <DType dtype>
+struct TypeOf;
+#define ITERLAB_TYPE_OF(type, name, text) \
+  template <>                             \
+  struct TypeOf<DType::name> {            \
+    using Type = type;                    \
+  };
+ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_TYPE_OF)
+#undef ITERLAB_TYPE_OF
+
+// What operator Op collects elements of type E in.
+template <class Op, class E>
+using AccumulateType = typename TypeOf<accumulate_dtype(Op::facts.accumulate, dtype_of<E>)>::Type;
+
+}  // namespace iterlab
