@@ -124,6 +124,14 @@ def test_an_empty_list_of_dims(name: str, keepdim: bool) -> None:
     same_as_torch(lambda: torch.logsumexp(x, dim=[], keepdim=keepdim))
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "logsumexp", "amax", "argmax", "any"])
+def test_more_dims_than_torch_reduces(name: str) -> None:
+    x = torch.tensor([0.0, 0.0]).reshape([1] * 64 + [2])
+    assert same_as_torch(lambda: getattr(torch, name)(x, dim=0))[0] is RuntimeError
+    same_as_torch(lambda: getattr(torch, name)(x[0], dim=63))
+    same_as_torch(lambda: torch.sum(x))
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -73,9 +73,12 @@ struct OverrideReduction : c10::OperatorKernel {
     return true;
   }
 
-  // Whether torch takes these dtypes and dims. An empty list of required dims raises there.
+  // Whether torch takes these dtypes and dims: it raises for an empty list of required dims, and
+  // has a bit for each dim.
   bool takes(const at::Tensor& input, const ReduceArguments& arguments,
              const GivenResults& given) const {
+    constexpr int64_t kMostDims = 64;
+    if (input.dim() > kMostDims) return false;
     if (op.reduction.schema == ReduceSchema::RequiredDims && arguments.dims->empty()) return false;
     DType element;
     std::array<DType, kMaxResults> results;
