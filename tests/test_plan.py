@@ -376,6 +376,27 @@ def test_errors_of_the_python_door() -> None:
         iterlab.plan("sum", x, dim=1)
 
 
+@pytest.mark.parametrize(
+    ("op", "operands", "arguments"),
+    [
+        ("round", [torch.arange(3)], {"decimals": 1}),
+        ("add", [torch.arange(3), torch.arange(3)], {"alpha": 0.5}),
+        ("add_", [torch.ones(3), 1], {"alpha": 1j}),
+        ("div", [torch.ones(3), 2], {"rounding_mode": "up"}),
+        ("celu", [torch.ones(3)], {"alpha": 0.0}),
+        ("clamp_min", [torch.ones(3, dtype=torch.uint8), 300], {}),
+    ],
+)
+def test_a_plan_raises_what_the_call_does(
+    op: str, operands: list[Any], arguments: dict[str, Any]
+) -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)) as of_call:
+        getattr(torch.ops.iterlab, op)(*operands, **arguments)
+    with pytest.raises(of_call.type) as of_plan:
+        iterlab.plan(op, *operands, **arguments)
+    assert str(of_plan.value) == str(of_call.value)
+
+
 @pytest.mark.parametrize("op", [entry.name for entry in ELEMENTWISE])
 def test_plans_are_plain_data(op: str) -> None:
     import json

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from iterlab import _C
 from iterlab.table import OpEntry, find
@@ -157,6 +158,26 @@ def _plan_elementwise(
     return Plan(operands=operands, legal_paths=legal_paths, **facts)
 
 
+def _check_arguments(op: str, tensors: Tensors, arguments: dict[str, Any]) -> None:
+    """Raise what the call raises for the values of its arguments, which the planner does not see:
+    its Meta kernel makes the same checks.
+    """
+
+    def without_data(operand: torch.Tensor | complex) -> torch.Tensor | complex:
+        if not isinstance(operand, torch.Tensor):
+            return operand
+        return torch.empty_strided(
+            operand.shape, operand.stride(), dtype=operand.dtype, device="meta"
+        )
+
+    with _disable_current_modes():
+        operands = [without_data(operand) for operand in tensors]
+    overload = torch._C._jit_resolve_packet(f"iterlab::{op}", *operands, **arguments)
+    kernel = getattr(getattr(torch.ops.iterlab, op), overload)
+    # Straight to that kernel: no mode, transform or profiler sees a call.
+    kernel.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.Meta), *operands, **arguments)
+
+
 def functional_overload(overload: torch._ops.OpOverload[..., Any]) -> str:
     """Name the functional overload that an overload or its out variant belongs to, "" for
     "default".
@@ -237,7 +258,9 @@ def plan(
     unknown = set(arguments) - set(names)
     if unknown:
         raise TypeError(f"iterlab::{entry.name}: expected arguments {names}, got {sorted(unknown)}")
-    return _plan_elementwise(entry, tensors, out, inplace, arguments)
+    plan = _plan_elementwise(entry, tensors, out, inplace, arguments)
+    _check_arguments(op, tensors, arguments)
+    return plan
 
 
 @contextmanager
