@@ -61,9 +61,14 @@ void describe_reduction(const OpInfo& op, const at::Tensor& input, const ReduceA
 // they are put together.
 inline const Number* functor_numbers(const OpInfo& op, const Arguments& arguments,
                                      DType common_dtype, Number (&buffer)[kMaxParameters + 1]) {
-  if (op.extra == Extra::None) return arguments.parameters;
-  std::copy_n(arguments.parameters, arguments.num_parameters, buffer);
-  buffer[arguments.num_parameters] = extra_number(op, arguments, common_dtype);
+  const bool rounds = op.rounds_parameters && common_dtype != compute_dtype(common_dtype);
+  if (op.extra == Extra::None && !rounds) return arguments.parameters;
+  for (int i = 0; i < arguments.num_parameters; ++i) {
+    const Number& given = arguments.parameters[i];
+    buffer[i] = rounds ? rounded_number(given, common_dtype) : given;
+  }
+  if (op.extra != Extra::None)
+    buffer[arguments.num_parameters] = extra_number(op, arguments, common_dtype);
   return buffer;
 }
 

@@ -248,6 +248,12 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
   }
 }
 
+Number rounded_number(const Number& number, DType half_dtype) {
+  const at::Scalar given = as_scalar(number);
+  return Number::of(half_dtype == DType::Half ? double{given.to<c10::Half>()}
+                                              : double{given.to<c10::BFloat16>()});
+}
+
 Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype) {
   if (op.extra == Extra::DType) return Number::of(static_cast<int64_t>(common_dtype));
   const std::optional<at::Scalar> base = arguments.number(0);

@@ -89,6 +89,9 @@ void plan_parameters(const OpInfo& op, const Arguments& arguments, BasicOperands
   operands.memory_format = as_memory_format(arguments.memory_format);
 }
 
+// A real number as a half type holds it.
+Number rounded_number(const Number& number, DType half_dtype);
+
 // The number behind Extra.
 Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_dtype);
 

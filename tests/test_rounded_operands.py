@@ -90,3 +90,20 @@ def test_truncated_quotients_are_of_stored_ones(dtype: torch.dtype, device: str)
     got = iterlab.div(a, b, rounding_mode="trunc")
     assert torch.equal(got, torch.div(a, b).trunc())
     assert not torch.equal(got, torch.div(a.float(), b.float()).trunc().to(dtype))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("bound", [1 / 3, 0.1, 0.7])
+def test_bounds_of_shrinking_are_rounded(bound: float, dtype: torch.dtype, device: str) -> None:
+    edge = torch.tensor(bound, dtype=dtype)
+    inward, outward = (torch.nextafter(edge, torch.tensor(end, dtype=dtype)) for end in (0, 1))
+    x = torch.stack([inward, edge, outward, -inward, -edge, -outward]).repeat(9).to(device)
+    grad = torch.ones_like(x)
+    for name, operands in (
+        ("hardshrink", (x,)),
+        ("softshrink", (x,)),
+        ("hardshrink_backward", (grad, x)),
+        ("softshrink_backward", (grad, x)),
+    ):
+        got = getattr(torch.ops.iterlab, name)(*operands, bound)
+        assert torch.equal(got, getattr(torch.ops.aten, name)(*operands, bound)), name

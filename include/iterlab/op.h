@@ -176,6 +176,7 @@ struct OpInfo {
   int num_parameters;
   std::array<Parameter, kMaxParameters> parameters;
   ParameterCheck refuses_parameters;  // null, or the definition's own check
+  bool rounds_parameters;             // they are rounded to the common dtype, as elements are
   Promotion promotion;
   DTypeSet dtypes;         // common dtypes that the operator computes
   DTypeSet number_dtypes;  // and those that it computes where its last input is a number
@@ -214,6 +215,7 @@ struct Elementwise {
   static constexpr std::array<Parameter, 0> parameters{};
   static constexpr Promotion promotion = Promotion::Default;
   static constexpr ParameterCheck refuses_parameters = nullptr;
+  static constexpr bool rounds_parameters = false;
   static constexpr DTypeSet dtypes = kAllButFloat8;
   static constexpr DTypeSet number_dtypes{};
   static constexpr int rounding_parameter = -1;
@@ -276,6 +278,7 @@ constexpr OpInfo info_of() {
               .num_parameters = static_cast<int>(Op::parameters.size()),
               .parameters = {},
               .refuses_parameters = nullptr,
+              .rounds_parameters = false,
               .promotion = Op::promotion,
               .dtypes = Op::dtypes,
               .number_dtypes = {},
@@ -303,6 +306,7 @@ constexpr OpInfo info_of() {
     info.rounded_dtypes = Op::rounded_dtypes;
     info.number_dtypes = Op::number_dtypes;
     info.refuses_parameters = Op::refuses_parameters;
+    info.rounds_parameters = Op::rounds_parameters;
     info.extra = Op::extra;
     info.preserves_strides = Op::preserves_strides;
   }

@@ -307,6 +307,7 @@ struct Hardshrink : Activation {
   static constexpr std::array parameters{
       Parameter{.name = "lambd", .kind = ParameterKind::Scalar, .default_value = "0.5"}};
   static constexpr ParameterCheck refuses_parameters = halves_hold_them<1>;
+  static constexpr bool rounds_parameters = true;
   template <class V>
   ITERLAB_FN V operator()(V input, V lambd) const {
     const auto inside = math::both(math::ge(input, math::neg(lambd)), math::le(input, lambd));

@@ -199,6 +199,7 @@ struct HardshrinkBackward : Backward {
   static constexpr auto doc = "The gradient of the input of hardshrink, given that of its output.";
   static constexpr std::array parameters{Parameter{.name = "lambd", .kind = ParameterKind::Scalar}};
   static constexpr ParameterCheck refuses_parameters = halves_hold_them<1>;
+  static constexpr bool rounds_parameters = true;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, V lambd) const {
     return shrink_gradient(grad_output, input, lambd);
@@ -211,6 +212,7 @@ struct SoftshrinkBackward : Backward {
   static constexpr auto doc = "The gradient of the input of softshrink, given that of its output.";
   static constexpr std::array parameters{Parameter{.name = "lambd", .kind = ParameterKind::Scalar}};
   static constexpr ParameterCheck refuses_parameters = halves_hold_them<1>;
+  static constexpr bool rounds_parameters = true;
   template <class V>
   ITERLAB_FN V operator()(V grad_output, V input, V lambd) const {
     return shrink_gradient(grad_output, input, lambd);
