@@ -126,6 +126,35 @@ void coalesce(Plan& plan) {
   for_each_operand([&](Dims& strides) { strides.resize(last + 1); });
 }
 
+void make_plain_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
+  const Operand& first = operands.input(0);
+  plan.op = &op;
+  plan.num_outputs = operands.num_outputs;
+  plan.num_operands = operands.size();
+  plan.shape = Dims(first.sizes);
+  set_dtypes(first.dtype, op, plan);
+  contiguous_strides<int64_t>(plan.shape, plan.output_strides);
+  plan.same_layout = true;
+  plan.numel = numel(plan.shape);
+  plan.loop_shape.push_back(plan.numel);
+  plan.legal_paths = path_bit(Path::vectorized) | path_bit(Path::strided) | path_bit(Path::generic);
+  for (int i = 0; i < plan.num_operands; ++i) {
+    OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    operand.dtype = i < plan.num_outputs ? plan.result_dtype : first.dtype;
+    const int64_t element = element_size(operand.dtype);
+    operand.strides.push_back(element);
+    plan.bytes += element * plan.numel;
+  }
+  choose_lane_dtypes(plan);
+  plan.tile_inner = kTileBytes / widest_element(plan);
+  for (int i = 0; i < plan.num_operands; ++i) {
+    OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    operand.staged = operand.dtype != operand.lane_dtype;
+  }
+}
+
+}  // namespace
+
 // Note [Plain operands]
 // Most small calls have contiguous operands of one shape and dtype, and a new output. Their plan is
 // known at once: the one that the steps of make_plan come to, 0.1 us earlier. Large outputs, which
@@ -158,35 +187,6 @@ bool are_plain(const Operands& operands, const OpInfo& op) {
   }
   return !refused(operands, op);
 }
-
-void make_plain_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
-  const Operand& first = operands.input(0);
-  plan.op = &op;
-  plan.num_outputs = operands.num_outputs;
-  plan.num_operands = operands.size();
-  plan.shape = Dims(first.sizes);
-  set_dtypes(first.dtype, op, plan);
-  contiguous_strides<int64_t>(plan.shape, plan.output_strides);
-  plan.same_layout = true;
-  plan.numel = numel(plan.shape);
-  plan.loop_shape.push_back(plan.numel);
-  plan.legal_paths = path_bit(Path::vectorized) | path_bit(Path::strided) | path_bit(Path::generic);
-  for (int i = 0; i < plan.num_operands; ++i) {
-    OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
-    operand.dtype = i < plan.num_outputs ? plan.result_dtype : first.dtype;
-    const int64_t element = element_size(operand.dtype);
-    operand.strides.push_back(element);
-    plan.bytes += element * plan.numel;
-  }
-  choose_lane_dtypes(plan);
-  plan.tile_inner = kTileBytes / widest_element(plan);
-  for (int i = 0; i < plan.num_operands; ++i) {
-    OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
-    operand.staged = operand.dtype != operand.lane_dtype;
-  }
-}
-
-}  // namespace
 
 void make_plan(const Operands& operands, const OpInfo& op, Plan& plan) {
   if (are_plain(operands, op)) return make_plain_plan(operands, op, plan);

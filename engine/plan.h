@@ -12,6 +12,9 @@ namespace iterlab {
 // `plan` is written in place: it is large and mostly unused, so it is neither cleared nor copied.
 void make_plan(const Operands& operands, const OpInfo& op, Plan& plan);
 
+// Whether the operands have a plan that is known at once. Note [Plain operands]
+bool are_plain(const Operands& operands, const OpInfo& op);
+
 // The path that plans of the calling thread must take, where it is legal for them.
 std::optional<Path> forced_path();
 void set_forced_path(std::optional<Path> path);

@@ -5,6 +5,7 @@
 #include "engine/reduce_plan.h"
 #include "iterlab/error.h"
 #include "python_bindings/fast_call.h"
+#include "python_bindings/plan_times.h"
 #include "src/composites.h"
 #include "src/cuda_backend.h"
 
@@ -280,6 +281,14 @@ PYBIND11_MODULE(_C, module) {
       py::arg("op"), py::arg("inputs"), py::arg("out") = py::none(), py::arg("inplace") = false,
       py::arg("dtype") = "", py::arg("default_dtype") = "float32", py::arg("rounds") = false,
       "Plans an elementwise call; returns its facts.");
+  module.def(
+      "plan_times",
+      [](const std::string& op, const std::vector<OperandSpec>& inputs, int calls) {
+        return plan_times(describe(inputs, std::nullopt, false, "", "float32", false),
+                          op_named(op, OpKind::Elementwise), calls);
+      },
+      py::arg("op"), py::arg("inputs"), py::arg("calls"),
+      "Times the stages of planning a call; nanoseconds each.");
   module.def(
       "note_cuda_launches",
       [](bool on) {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import iterlab
+from iterlab import overhead
 from iterlab.cli import main
 
 ADD = ["explain", "add", "f32[64,64]", "f32[64,64].t()"]
@@ -129,3 +130,13 @@ def test_wrong_input(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2
     assert printed.out == "" and len(printed.err.splitlines()) == 1
     assert printed.err.startswith("iterlab")
+
+
+def test_the_overhead_names_the_stages_of_planning() -> None:
+    plans = overhead.measure_plans(rounds=1)
+    assert set(plans) == set(overhead.planned_calls())
+    stages = {"broadcast", "dtypes", "layout", "overlap", "loop"}
+    for name, times in plans.items():
+        planned = set() if name == "contiguous" else stages
+        assert set(times) == planned | {"plan", "iterlab.add", "torch.add"}
+        assert 0 < times["plan"] < times["iterlab.add"]

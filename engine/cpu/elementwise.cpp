@@ -85,7 +85,7 @@ void run_flat(const Call& call, const Parallel& parallel) {
   });
 }
 
-// Walks the tiles of a plan in order: along the innermost dim first, or along the rows where the
+// Walks the tiles of a plan in order, from the first: along the innermost dim first, or along the rows where the
 // path is tiled. Note [Transposed tiles]
 class TileWalk {
  public:
@@ -97,6 +97,7 @@ class TileWalk {
       // Small calls are one tile, and divisions show in them.
       tiles_[d] = size <= step_[d] ? 1 : (size + step_[d] - 1) / step_[d];
       total_ *= tiles_[d];
+      index_[d] = 0;
     }
   }
 
@@ -164,14 +165,14 @@ class TileRunner {
       : call_(call),
         unread_(call.plan.op->unread_inputs << call.plan.num_outputs),
         moved_(call.plan.converts ? -1 : moved_operand(call.plan)) {
-    for (Tile& tile : staged_) tile = {nullptr, 0, 0, 0, 0};
+    for (int i = 0; i < call.plan.num_operands; ++i) staged_[i] = {nullptr, 0, 0, 0, 0};
   }
 
   void run(const TileWalk& walk) {
     const Plan& plan = call_.plan;
     char* pointers[kMaxOperands];
     int64_t pitches[kMaxOperands];
-    Tile tiles[kMaxOperands]{};
+    Tile tiles[kMaxOperands];
     bool flat = true;
     for (int i = 0; i < plan.num_operands; ++i) {
       const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
@@ -185,7 +186,7 @@ class TileRunner {
     for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
       const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
       if (!reads(i) || tiles[i] == staged_[i]) continue;
-      if (operand.staged || plan.path == Path::tiled) {
+      if (walk.total() > 1 && (operand.staged || plan.path == Path::tiled)) {
         prefetch(walk.following(tiles[i], i), element_size(operand.dtype));
       }
       if (operand.staged) {
@@ -241,12 +242,15 @@ class TileRunner {
 
 void run_tiles(const Call& call, const Parallel& parallel) {
   const TileWalk whole(call.plan);
+  const bool streams = call.plan.operands[0].streamed;
+  // Small calls are one tile.
+  if (whole.total() == 1 && !streams) return TileRunner(call).run(whole);
   for_pieces(call.plan, parallel, whole.total(), [&](int64_t begin, int64_t end) {
     TileWalk walk(call.plan);
     TileRunner runner(call);
     walk.seek(begin);
     for (int64_t tile = begin; tile < end; ++tile, walk.next()) runner.run(walk);
-    call.stage.stream_fence();
+    if (streams) call.stage.stream_fence();
   });
 }
 

@@ -26,6 +26,9 @@ def make_plan(
 ) -> dict[str, Any]:
     """Plan an elementwise call; give its facts, the fields of `iterlab.Plan`."""
 
+def plan_times(op: str, inputs: Sequence[Operand], calls: int) -> list[tuple[str, float]]:
+    """Time the stages of planning a call, and all of it ("plan"): nanoseconds, means of `calls`."""
+
 def make_reduce_plan(
     op: str,
     input: Operand,
