@@ -163,9 +163,20 @@ void strides_of_format(MemoryFormat format, const OpInfo& op, const DimsOf<Int>&
   }
 }
 
+template <class Int>
+bool is_expanded(const BasicOperand<Int>& operand) {
+  using Query = SizeQuery<Int>;
+  for (size_t d = 0; d < operand.sizes.size(); ++d) {
+    if (Query::equal(operand.strides[d], Int(0)) && !Query::equal(operand.sizes[d], Int(1)))
+      return true;
+  }
+  return false;
+}
+
 // Note [Preserved strides]
 // What torch's `empty_like` and `to` do: a dense tensor's strides are taken as they are, those of
-// size-1 dims too; another one's order of dims is kept.
+// size-1 dims too; another one's order of dims is kept. `copy` takes all strides, for it stands for
+// a tensor that was written in place; but not those of elements that share memory.
 template <class Int>
 bool preserve_layout(const BasicOperands<Int>& operands, const OpInfo& op,
                      BasicShapePlan<Int>& plan) {
@@ -179,7 +190,7 @@ bool preserve_layout(const BasicOperands<Int>& operands, const OpInfo& op,
   };
   if (operands.memory_format != MemoryFormat::Preserve) {
     strides_of_format<Int>(operands.memory_format, op, plan.shape, plan.output_strides);
-  } else if (dense(input.strides)) {
+  } else if (dense(input.strides) || (op.preserves_gaps && !is_expanded(input))) {
     plan.output_strides.resize(plan.shape.size());
     std::copy(input.strides.begin(), input.strides.end(), plan.output_strides.begin());
   } else {

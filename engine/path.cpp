@@ -100,6 +100,11 @@ void choose_tile(Plan& plan) {
   }
 }
 
+// Whether several short rows make one run of lanes.
+bool packs_rows(const Plan& plan) {
+  return plan.path == Path::strided && plan.tile_rows > 1 && plan.loop_shape[0] < kPackBelow;
+}
+
 // In place if the kernel reads its dtype and its stride is one element, row by row; a packed tile
 // is one run, so there it must be flat.
 bool must_stage(const Plan& plan, const OperandPlan& operand) {
@@ -108,9 +113,7 @@ bool must_stage(const Plan& plan, const OperandPlan& operand) {
   const int64_t element = element_size(operand.dtype);
   if (plan.loop_shape.empty()) return false;
   if (operand.strides[0] != element && plan.loop_shape[0] != 1) return true;
-  const bool packed =
-      plan.path == Path::strided && plan.tile_rows > 1 && plan.loop_shape[0] < kPackBelow;
-  return packed && operand.strides[1] != element * plan.loop_shape[0];
+  return packs_rows(plan) && operand.strides[1] != element * plan.loop_shape[0];
 }
 
 // Past the caches, if it is too large for them and its tiles are whole cache lines: of a line that
@@ -124,12 +127,31 @@ bool is_streamed(const Plan& plan, const OperandPlan& operand) {
          (operand.strides[1] % 64 == 0 && plan.tile_inner * element % 64 == 0);
 }
 
+// Whether the converting kernel can run the plan.
+bool runs_in_float(const Plan& plan) {
+  return plan.op->converts_lanes &&
+         (plan.converts || (plan.compute_dtype == DType::Float && !plan.op->moves_bits));
+}
+
 // Whether the kernel itself can write past the caches.
 bool streams_in_kernel(const Plan& plan, const OperandPlan& operand) {
-  const bool in_float =
-      plan.converts || (plan.compute_dtype == DType::Float && !plan.op->moves_bits);
-  return plan.op->converts_lanes && in_float && operand.dtype == operand.lane_dtype &&
-         operand.dtype != DType::Bool;
+  return runs_in_float(plan) && operand.dtype == operand.lane_dtype && operand.dtype != DType::Bool;
+}
+
+bool is_repeated(const Plan& plan, const OperandPlan& operand) {
+  return operand.staged && operand.layout == LayoutClass::broadcast && !packs_rows(plan) &&
+         (plan.path == Path::vectorized || plan.path == Path::strided) && runs_in_float(plan);
+}
+
+// Where no operand has a whole tile in a buffer, tiles need not fit one: larger ones are fewer.
+void enlarge_tile(Plan& plan) {
+  if (plan.path != Path::strided || packs_rows(plan) || plan.loop_shape.size() < 2) return;
+  for (int i = 0; i < plan.num_operands; ++i) {
+    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    if (operand.staged && !operand.repeated) return;
+  }
+  const int64_t rows = kInPlaceTileBytes / widest_element(plan) / plan.tile_inner;
+  plan.tile_rows = std::max(plan.tile_rows, std::min({rows, plan.loop_shape[1], kInPlaceTileRows}));
 }
 
 // Whether it pays to stage an output for no other reason than to stream it: not where the operands
@@ -229,6 +251,8 @@ void choose_path(Plan& plan) {
   for (int i = 0; i < plan.num_operands; ++i) {
     auto& operand = plan.operands[static_cast<size_t>(i)];
     operand.staged = must_stage(plan, operand);
+    operand.repeated = i >= plan.num_outputs && is_repeated(plan, operand);
+    plan.converts = plan.converts || operand.repeated;
     operand.streamed = i < plan.num_outputs && is_streamed(plan, operand);
     if (!operand.streamed || operand.staged) continue;
     if (streams_in_kernel(plan, operand)) {
@@ -237,6 +261,7 @@ void choose_path(Plan& plan) {
       operand.streamed = operand.staged = streams_by_staging(plan);
     }
   }
+  enlarge_tile(plan);
 }
 
 int64_t widest_element(const Plan& plan) {

@@ -13,6 +13,10 @@ namespace iterlab {
 // their own.
 inline constexpr int64_t kTileBytes = 8192, kRowTileBytes = 16384, kTransposedTileBytes = 65536;
 
+// Rows that are used in place need no buffer but for a block of a broadcast operand's lanes for
+// each row, so that a tile is what pays for starting it (0.1 us).
+inline constexpr int64_t kInPlaceTileBytes = 128 * 1024, kInPlaceTileRows = 128;
+
 // Note [Transposed tiles]
 // Tiles of the path `tiled`, inner x rows, by the width of the widest element. Rows follow the dim
 // along which the transposed operand is contiguous, and tiles are walked along it first. Where an

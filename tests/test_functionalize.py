@@ -42,6 +42,20 @@ def check_functionalized(fn: Callable[..., Any], values: list[torch.Tensor]) -> 
     return own_calls(graph)
 
 
+def test_a_copy_keeps_the_strides_of_what_it_overwrites() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        gaps = torch.empty_strided((2, 2), (5, 1))
+        OPS.copy_(gaps, x)
+        return gaps
+
+    x = torch.arange(4.0).reshape(2, 2)
+    result = functionalize(fn, remove="mutations_and_views")(x)
+    assert result.stride() == (5, 1)
+    assert torch.equal(result, x)
+    expanded = torch.empty(3, 1).expand(3, 4)
+    assert OPS.copy(expanded, x[0, 0]).stride() == torch.ops.aten.copy(expanded, x[0, 0]).stride()
+
+
 @pytest.mark.parametrize("entry", calls.INPLACE, ids=calls.name_of)
 def test_inplace_becomes_functional(entry: OpEntry) -> None:
     values = sample_calls.operands(entry)

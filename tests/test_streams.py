@@ -59,3 +59,30 @@ def test_large_results_of_reductions(
     assert torch.equal(out, small)
     torch.testing.assert_close(out, rows.sum(1), rtol=1e-5, atol=1e-5)
     assert memory[:offset].eq(12345).all() and memory[offset + len(rows) :].eq(12345).all()
+
+
+BROADCASTS: dict[str, Call] = {
+    "column": lambda x, y, out: iterlab.add(x, y[:, :1], out=out),
+    "column of bfloat16": lambda x, y, out: iterlab.mul(x, y[:, :1].bfloat16(), out=out),
+    "column of int32": lambda x, y, out: iterlab.sub(x, y[:, :1].to(torch.int32), out=out),
+    "column and row": lambda x, y, out: iterlab.atan2(x[:1], y[:, :1], out=out),
+    "one element": lambda x, y, out: iterlab.add(x, y[:1, :1], out=out),
+    "a number": lambda x, _, out: iterlab.lerp(x, 0.25, 0.75, out=out),
+    "three": lambda x, y, out: iterlab.addcmul(x[:, :1], y, y[:1], value=0.5, out=out),
+    "where": lambda x, y, out: iterlab.where(y[:, :1] > 0, x, y[:, :1], out=out),
+}
+
+
+@pytest.mark.parametrize(
+    "shape", ((3, 64), (5, 100), (300, 65), (129, 4099), (2100, 4096)), ids=str
+)
+@pytest.mark.parametrize("name", BROADCASTS)
+def test_broadcast_operands_of_long_rows(name: str, shape: tuple[int, int]) -> None:
+    """A block of lanes that is read again and again, in tiles of many rows."""
+    generator = torch.Generator().manual_seed(4)
+    x, y = (torch.randn(shape, generator=generator) for _ in range(2))
+    got, want = torch.full(shape, torch.nan), torch.full(shape, torch.nan)
+    BROADCASTS[name](x, y, got)
+    with iterlab.force_path("generic"):
+        BROADCASTS[name](x, y, want)
+    assert torch.equal(got.view(torch.int32), want.view(torch.int32))

@@ -85,8 +85,8 @@ void run_flat(const Call& call, const Parallel& parallel) {
   });
 }
 
-// Walks the tiles of a plan in order, from the first: along the innermost dim first, or along the rows where the
-// path is tiled. Note [Transposed tiles]
+// Walks the tiles of a plan in order, from the first: along the innermost dim first, or along the
+// rows where the path is tiled. Note [Transposed tiles]
 class TileWalk {
  public:
   explicit TileWalk(const Plan& plan) : plan_(plan), ndim_(std::max(2, plan.loop_shape.size())) {
@@ -179,8 +179,11 @@ class TileRunner {
       const Tile tile = tiles[i] = walk.tile_of(i, call_.data[i]);
       pointers[i] = operand.staged ? buffers_[i].lanes : tile.data;
       const int64_t row = tile.inner * element_size(operand.lane_dtype);
-      pitches[i] = operand.staged ? row : tile.row_stride;
-      flat = flat && (tile.rows == 1 || pitches[i] == row || !reads(i));
+      pitches[i] = operand.staged && !operand.repeated ? row : tile.row_stride;
+      if (operand.repeated && pitches[i] != 0)
+        pitches[i] = kRepeatedLanes * element_size(operand.lane_dtype);
+      const bool one_run = pitches[i] == (operand.repeated ? 0 : row);
+      flat = flat && (tile.rows == 1 || one_run || !reads(i));
     }
     const bool moved = flat && share_lanes(pointers);
     for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
@@ -190,10 +193,15 @@ class TileRunner {
         prefetch(walk.following(tiles[i], i), element_size(operand.dtype));
       }
       if (operand.staged) {
-        stage_in(call_.stage, tiles[i], operand.dtype, operand.lane_dtype, pointers[i],
+        Tile tile = tiles[i];
+        if (operand.repeated) {
+          tile.inner = kRepeatedLanes;
+          if (tile.row_stride == 0) tile.rows = 1;
+        }
+        stage_in(call_.stage, tile, operand.dtype, operand.lane_dtype, pointers[i],
                  buffers_[i].raw);
         if (operand.rounded)
-          round_lanes(call_, pointers[i], buffers_[i].raw, tiles[i].inner * tiles[i].rows);
+          round_lanes(call_, pointers[i], buffers_[i].raw, tile.inner * tile.rows);
         if (pointers[i] == buffers_[i].lanes) staged_[i] = tiles[i];
       }
     }
@@ -335,7 +343,9 @@ void run_elementwise(const Plan& plan, const ElementwiseKernels& kernels, const 
   call.lanes = kernels.by_type[kernel_type(plan)];
   call.formats.streamed = plan.operands[0].streamed && !plan.operands[0].staged;
   for (int i = 0; i < plan.num_operands; ++i) {
-    call.formats.dtype[i] = plan.operands[static_cast<size_t>(i)].lane_dtype;
+    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    call.formats.dtype[i] = operand.lane_dtype;
+    call.formats.repeated |= uint32_t{operand.repeated} << i;
   }
   bool in_place = plan.path == Path::vectorized;
   for (int i = 0; i < plan.num_operands; ++i)

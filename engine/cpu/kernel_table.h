@@ -22,11 +22,14 @@ namespace iterlab::cpu {
 using LanesFn = void (*)(int64_t count, char* const* data, const Number* parameters);
 
 // The dtypes that contiguous operands have in memory, outputs first, where the functor runs in
-// float and converts as it loads and stores. `streamed`: results are written past the caches.
+// float and converts as it loads and stores. `streamed`: results are written past the caches. Bit i
+// of `repeated`: operand i is kRepeatedLanes lanes of one value, whatever the number of lanes.
 struct LaneFormats {
   DType dtype[kMaxOperands];
   bool streamed;
+  uint32_t repeated;
 };
+inline constexpr int64_t kRepeatedLanes = 64;
 
 // Rows of contiguous lanes, `pitches` bytes apart for each operand.
 struct LaneRows {

@@ -136,10 +136,11 @@ template <class Op, size_t... inputs>
 void run_converting_lanes(const LaneRows& tile, char* const* data, const LaneFormats& formats,
                           const Number* numbers, std::index_sequence<inputs...> sequence) {
   constexpr size_t kOperands = 1 + sizeof...(inputs);
-  constexpr int64_t kStreamsFrom = 2048;
   const auto apply = bind_parameters<Op, FloatVector, float>(numbers);
   int64_t widths[kOperands];
-  for (size_t i = 0; i < kOperands; ++i) widths[i] = element_size(formats.dtype[i]);
+  static_assert(kBlockLanes <= kRepeatedLanes);
+  for (size_t i = 0; i < kOperands; ++i)
+    widths[i] = (formats.repeated >> i & 1u) != 0 ? 0 : element_size(formats.dtype[i]);
   for (int64_t row = 0; row < tile.rows; ++row) {
     char* pointers[kStreams][kOperands] = {
         {data[0] + row * tile.pitches[0], data[1 + inputs] + row * tile.pitches[1 + inputs]...}};
@@ -153,7 +154,8 @@ void run_converting_lanes(const LaneRows& tile, char* const* data, const LaneFor
       }
     }
     const Store store = formats.streamed ? Store::Streamed : Store::Cached;
-    const int64_t streams = formats.streamed && left >= kStreamsFrom ? kStreams : 1;
+    const bool is_long = left * widths[0] >= kStreams * kStreamRun;
+    const int64_t streams = formats.streamed && is_long ? kStreams : 1;
     const int64_t apart = left / streams / kBlockLanes * kBlockLanes;
     for (int64_t s = 1; s < streams; ++s) {
       for (size_t i = 0; i < kOperands; ++i)

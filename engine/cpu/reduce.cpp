@@ -101,6 +101,7 @@ class StripRunner {
         kernels_.inner(data, step, strip.columns, size, plan_.number, row, strip.columns, 0);
       } else {
         for (int64_t c = 0; c < strip.columns; ++c) {
+          if (c + 2 < strip.columns) prefetch_block(strip.input + (c + 2) * step, begin, size);
           stage_block(strip.input + c * step, begin, size);
           kernels_.inner(staged_, 0, 1, size, plan_.number, row, strip.columns, c);
         }
@@ -180,6 +181,14 @@ class StripRunner {
       if (inner == size) in_place = data;
     });
     return in_place;
+  }
+
+  void prefetch_block(char* input, int64_t begin, int64_t size) {
+    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
+    const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
+    for_runs(input, begin, size, [&](char* data, int64_t, int64_t inner, int64_t rows) {
+      prefetch({data, stride, outer, inner, rows}, element_size(plan_.input_dtype));
+    });
   }
 
   // Elements [begin, begin + size), packed in the loaded type, to staged_.

@@ -80,17 +80,16 @@ struct ExactLoops {
     return false;
   }
 
-  // Runs of several pages are read a part of a page at each place: Note [Streams]
+  // Long runs are read a part of a page at each place: Note [Streams]
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count, double,
                     char* row, int64_t columns, int64_t column) {
     constexpr int64_t kPart = 512 / static_cast<int64_t>(sizeof(E));
-    constexpr int64_t kPage = 8 * kPart;
     for (int64_t r = 0; r < rows; ++r) {
       const Stored* x = reinterpret_cast<const Stored*>(data + r * row_stride);
       int64_t rest = count;
       Lane<T> total[N];
       Formula::start(total);
-      if (count >= kStreams * kPage) {
+      if (count >= kStreams * (kStreamRun / static_cast<int64_t>(sizeof(E)))) {
         const int64_t apart = count / kStreams / kPart * kPart;
         for (int64_t done = 0; done < apart && !is_final(total); done += kPart) {
           for (int64_t k = 0; k < kStreams; ++k) collect_into(x + k * apart + done, kPart, total);

@@ -4,7 +4,6 @@
 
 #include "engine/cpu/deinterleave.h"
 #include "engine/cpu/reduce_state.h"
-#include "engine/cpu/stream.h"
 #include "iterlab/reduce_plan.h"
 
 #include <algorithm>
@@ -198,15 +197,12 @@ struct FewLoops : OrderedElements<Formula, E, T> {
   static void dense_rows_of(const char* data, int64_t columns, double number, T* out) {
     const E* const x = reinterpret_cast<const E*>(data);
     const Table table(kCount);
-    const int64_t apart = columns / (kStreams * W) * W, groups = columns / W;
     V total[N];
-    for (int64_t group = 0; group < groups; ++group) {
-      const bool streams = group < kStreams * apart / W;
-      const int64_t c = streams ? group / kStreams * W + group % kStreams * apart : group * W;
+    int64_t c = 0;
+    for (; c + W <= columns; c += W) {
       fold_rows<kCount>(x + c * kCount, number, table, total);
       for (int n = 0; n < N; ++n) Access::store(out + n * columns + c, total[n]);
     }
-    const int64_t c = groups * W;
     if (c == columns) return;
     E padded[kCount * W] = {};
     std::copy(x + c * kCount, x + columns * kCount, padded);

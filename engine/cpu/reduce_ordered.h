@@ -142,7 +142,21 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
     counter.finish(total);
   }
 
-  // Groups are blocks of one row, or short rows: Note [Streams].
+  // The same of G rows, block by block in turn.
+  static void rows_of_blocks(const E* const (&x)[G], int64_t count, double number,
+                             const Table& whole, const Table& last, V (&total)[G][N]) {
+    Counter counters[G];
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t size = std::min(kBlock, count - begin);
+      const E* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = x[g] + begin;
+      block<G>(starts, size, number, size == kBlock ? whole : last, total);
+      for (int g = 0; g < G; ++g) counters[g].push(total[g], size);
+    }
+    for (int g = 0; g < G; ++g) counters[g].finish(total[g]);
+  }
+
+  // Groups are rows, or blocks of one row: Note [Streams].
   static void inner(const char* data, int64_t row_stride, int64_t rows, int64_t count,
                     double number, char* row, int64_t columns, int64_t column) {
     T* const out = reinterpret_cast<T*>(row) + column;
@@ -155,7 +169,15 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
     };
     if (count > kBlock) {
       const Table whole(kBlock);
-      for (int64_t r = 0; r < rows; ++r) {
+      const int64_t apart = rows / G;
+      for (int64_t r = 0; r < apart; ++r) {
+        const E* starts[G];
+        for (int g = 0; g < G; ++g) starts[g] = row_at(r + g * apart);
+        V totals[G][N];
+        rows_of_blocks(starts, count, number, whole, last, totals);
+        for (int g = 0; g < G; ++g) store(r + g * apart, totals[g]);
+      }
+      for (int64_t r = G * apart; r < rows; ++r) {
         V total[N];
         blocks(row_at(r), count, number, whole, last, total);
         store(r, total);

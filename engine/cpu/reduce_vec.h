@@ -12,31 +12,32 @@ namespace reducing {
 template <class T>
 using Vec = at::vec::Vectorized<T>;
 
-// max_ps and its kin give the second operand where either is NaN, so that only a NaN in the first
-// has to be kept: two instructions, where at::vec::maximum takes four.
+// max_ps and its kin give the second operand where either is NaN or both are equal, so that only a
+// NaN in the first has to be kept: two instructions, where at::vec::maximum takes four. The first
+// is the new element, so that what is compared does not wait for what was collected.
 #if defined(CPU_CAPABILITY_AVX512)
 #define ITERLAB_EXTREME(name, instruction)                                                \
   ITERLAB_FN Vec<float> name(const Vec<float>& a, const Vec<float>& b) {                  \
-    return _mm512_mask_##instruction##_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b); \
+    return _mm512_mask_##instruction##_ps(b, _mm512_cmp_ps_mask(b, b, _CMP_ORD_Q), b, a); \
   }                                                                                       \
   ITERLAB_FN Vec<double> name(const Vec<double>& a, const Vec<double>& b) {               \
-    return _mm512_mask_##instruction##_pd(a, _mm512_cmp_pd_mask(a, a, _CMP_ORD_Q), a, b); \
+    return _mm512_mask_##instruction##_pd(b, _mm512_cmp_pd_mask(b, b, _CMP_ORD_Q), b, a); \
   }
 #elif defined(CPU_CAPABILITY_AVX2)
 #define ITERLAB_EXTREME(name, instruction)                                  \
   ITERLAB_FN Vec<float> name(const Vec<float>& a, const Vec<float>& b) {    \
-    return _mm256_blendv_ps(_mm256_##instruction##_ps(a, b), a,             \
-                            _mm256_cmp_ps(a, a, _CMP_UNORD_Q));             \
+    return _mm256_blendv_ps(_mm256_##instruction##_ps(b, a), b,             \
+                            _mm256_cmp_ps(b, b, _CMP_UNORD_Q));             \
   }                                                                         \
   ITERLAB_FN Vec<double> name(const Vec<double>& a, const Vec<double>& b) { \
-    return _mm256_blendv_pd(_mm256_##instruction##_pd(a, b), a,             \
-                            _mm256_cmp_pd(a, a, _CMP_UNORD_Q));             \
+    return _mm256_blendv_pd(_mm256_##instruction##_pd(b, a), b,             \
+                            _mm256_cmp_pd(b, b, _CMP_UNORD_Q));             \
   }
 #else
 #define ITERLAB_EXTREME(name, instruction)                                   \
   template <class T>                                                         \
   ITERLAB_FN Vec<T> name(const Vec<T>& a, const Vec<T>& b) {                 \
-    return Vec<T>::blendv(Vec<T>::blendv(b, a, a instruction b), a, a != a); \
+    return Vec<T>::blendv(Vec<T>::blendv(a, b, b instruction a), b, b != b); \
   }
 #endif
 #if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)

@@ -192,6 +192,7 @@ struct OpInfo {
   bool converts_lanes;     // kernels in float read and write other dtypes: Note [Lane formats]
   bool preserves_strides;  // the result has the first input's strides where that is dense, exactly,
                            // or those of a memory format argument
+  bool preserves_gaps;     // and where it is not dense, unless elements share memory
   AutocastPolicy autocast;
   double cost;  // work per element relative to an add; weighs the grain of parallel work
 };
@@ -228,6 +229,7 @@ struct Elementwise {
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
   static constexpr bool preserves_strides = false;
+  static constexpr bool preserves_gaps = false;
   static constexpr double cost = 1;
 };
 
@@ -291,6 +293,7 @@ constexpr OpInfo info_of() {
               .moves_bits = Op::moves_bits,
               .converts_lanes = converts_lanes<Op>(),
               .preserves_strides = false,
+              .preserves_gaps = false,
               .autocast = {},
               .cost = Op::cost};
   if constexpr (requires { Op::torch_name; }) info.torch_name = Op::torch_name;
@@ -309,6 +312,7 @@ constexpr OpInfo info_of() {
     info.rounds_parameters = Op::rounds_parameters;
     info.extra = Op::extra;
     info.preserves_strides = Op::preserves_strides;
+    info.preserves_gaps = Op::preserves_gaps;
   }
   if constexpr (requires { Op::facts; }) info.reduction = Op::facts;
   for (size_t i = 0; i < Op::inputs.size(); ++i) info.inputs[i] = Op::inputs[i];

@@ -49,6 +49,8 @@ struct OperandPlan {
                                         // or its own where the kernel converts
   bool staged = false;    // goes through a buffer of `lane_dtype`; otherwise used in place
   bool streamed = false;  // an output that is written past the caches
+  bool repeated = false;  // one value for all of a row: the buffer holds a block of its lanes,
+                          // which the kernel reads again and again
   bool rounded = false;   // passes through the common dtype. Note [Rounded operands]
   Dims strides;
 };

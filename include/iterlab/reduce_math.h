@@ -41,19 +41,19 @@ ITERLAB_FN bool is_nan(T x) {
   }
 }
 
-// NaN wins. Of complex numbers without imaginary parts, as their real parts.
+// NaN wins; of equals, the first. Of complex numbers without imaginary parts, as their real parts.
 template <class T>
 ITERLAB_FN Lane<T> maximum(Lane<T> a, Lane<T> b) {
   if constexpr (is_complex_v<T>) {
     using Real = typename T::value_type;
     return T(maximum(Lane<Real>(a.value.real()), Lane<Real>(b.value.real())).value);
   } else {
-    return a.value > b.value || is_nan(a.value) ? a : b;
+    return b.value > a.value || is_nan(b.value) ? b : a;
   }
 }
 template <class T>
 ITERLAB_FN Lane<T> minimum(Lane<T> a, Lane<T> b) {
-  return a.value < b.value || is_nan(a.value) ? a : b;
+  return b.value < a.value || is_nan(b.value) ? b : a;
 }
 
 template <class T>

@@ -53,6 +53,7 @@ struct Overwriting : Elementwise<2> {
 struct Copy : Overwriting {
   static constexpr auto name = "copy";
   static constexpr auto torch_name = "ops.aten.copy";
+  static constexpr bool preserves_gaps = true;
   static constexpr auto doc = "src, broadcast and converted to the shape and dtype of input.";
   static constexpr std::array inputs{"input", "src"};
   static constexpr std::array parameters{
