@@ -65,7 +65,8 @@ def losses(
     torch.manual_seed(0)
     model = make()
     call = wrap(model)
-    steps = optimizer(model.parameters(), lr=0.02)  # type: ignore[call-arg]
+    # Small steps: a large one of RMSprop makes a difference in the last bit one of the loss.
+    steps = optimizer(model.parameters(), lr=0.002)  # type: ignore[call-arg]
     x, y = torch.randn(24, 12), torch.randint(0, 5, (24,))
     found = []
     for _ in range(8):
@@ -84,7 +85,7 @@ def test_training(make: Callable[[], nn.Module], optimizer: type[torch.optim.Opt
     want = losses(make, optimizer)
     with override_aten():
         got = losses(make, optimizer)
-    torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
     assert got[-1] < got[0]
     assert losses(make, optimizer) == want  # undone
 
@@ -109,7 +110,7 @@ def test_compile() -> None:
     with override_aten():
         got = losses(Perceptron, wrap=lambda m: torch.compile(m, backend="aot_eager"))
         torch.compiler.reset()
-    torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
 def test_transforms() -> None:
