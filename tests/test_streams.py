@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import iterlab
+from iterlab import timing
 
 COUNT = 9_000_011  # of float32: past 32 MiB, and not a whole number of vectors
 PIECE = 100_003  # small enough to stay in the caches
@@ -86,3 +87,16 @@ def test_broadcast_operands_of_long_rows(name: str, shape: tuple[int, int]) -> N
     with iterlab.force_path("generic"):
         BROADCASTS[name](x, y, want)
     assert torch.equal(got.view(torch.int32), want.view(torch.int32))
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.complex64), ids=str)
+@pytest.mark.parametrize("name", ("sum", "prod", "var", "mean"))
+def test_leaves_in_turn(name: str, dtype: torch.dtype) -> None:
+    """One thread takes whole leaves of an output as rows; two take them one by one."""
+    x = torch.randn(19 * 65536 + 77, generator=torch.Generator().manual_seed(5)).to(dtype)
+    with timing.threads(1):
+        in_turn = getattr(iterlab, name)(x)
+    with timing.threads(2):
+        one_by_one = getattr(iterlab, name)(x)
+    assert in_turn.reshape(1).view(torch.uint8).equal(one_by_one.reshape(1).view(torch.uint8))
+    torch.testing.assert_close(in_turn, getattr(torch, name)(x), rtol=1e-2, atol=1e-2)

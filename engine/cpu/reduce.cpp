@@ -60,6 +60,18 @@ class StripRunner {
     leaf_blocks(strip, step, first, count, row);
   }
 
+  // Whether whole leaves of an output can be reduced as rows are, several in turn: Note [Streams]
+  bool leaves_are_rows(const Strip& strip) const {
+    return plan_.form == ReduceForm::inner && plan_.reduced_shape.size() <= 1 && !plan_.staged &&
+           strip.columns == 1 && kernels_.lanes > 1;
+  }
+  // `leaves` whole leaves from element `first` on, each to a column of `rows`.
+  void whole_leaves(const Strip& strip, int64_t first, int64_t leaves, char* rows) {
+    const int64_t stride = plan_.reduced_strides[0];
+    kernels_.inner(strip.input + first * stride, kLeaf * stride, leaves, kLeaf, plan_.number, rows,
+                   leaves, 0);
+  }
+
   // The state of outputs without elements.
   void nothing(const Strip& strip, char* row) {
     kernels_.start(lanes_, 1, strip.columns);
@@ -290,7 +302,23 @@ int64_t strip_width(const Call& call) {
 void whole_strip(const Call& call, StripRunner& runner, const Strip& strip, char* row,
                  std::vector<char>& levels) {
   Cascade cascade(call.kernels, strip.columns, levels);
-  for (int64_t first = 0; first < call.plan.reduced; first += kLeaf) {
+  int64_t first = 0;
+  if (runner.leaves_are_rows(strip)) {
+    constexpr int64_t kTogether = 16;
+    alignas(64) char rows[kTogether * 2 * kMaxElement];  // of two components
+    const int64_t bytes = call.kernels.component_bytes[0];
+    while (const int64_t leaves = std::min(kTogether, (call.plan.reduced - first) / kLeaf)) {
+      runner.whole_leaves(strip, first, leaves, rows);
+      for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+        for (int64_t n = 0; n < call.kernels.components; ++n)
+          std::memcpy(row + n * bytes, rows + (n * leaves + leaf) * bytes,
+                      static_cast<size_t>(bytes));
+        cascade.push(row, kLeaf);
+      }
+      first += leaves * kLeaf;
+    }
+  }
+  for (; first < call.plan.reduced; first += kLeaf) {
     const int64_t count = std::min(kLeaf, call.plan.reduced - first);
     runner.leaf(strip, first, count, row);
     cascade.push(row, count);
