@@ -7,9 +7,9 @@ namespace iterlab {
 
 // Note [Tile sizes]
 // A tile of one operand, in the compute type, is at most this large: two or three of them and the
-// raw bytes that they are converted from stay in a 32 KiB first-level cache. Tiles of
-// rows, of which one operand is converted or none, are larger: with half of it, broadcast, strided
-// and packed rows of 64 MiB operands took 1.1 to 1.3 times as long. Transposed ones have a note of
+// raw bytes that they are converted from stay in a 32 KiB first-level cache. Tiles of rows, of
+// which one operand is converted or none, are larger: with half of it, broadcast, strided and
+// packed rows of 64 MiB operands took 1.1 to 1.3 times as long. Transposed ones have a note of
 // their own.
 inline constexpr int64_t kTileBytes = 8192, kRowTileBytes = 16384, kTransposedTileBytes = 65536;
 

@@ -38,7 +38,6 @@ std::vector<std::pair<std::string, double>> plan_times(const Operands& operands,
   };
   if (!are_plain(operands, op)) {
     make_plan(operands, op, plan);
-    double before = 0;
     time("broadcast", [&] { broadcast_inputs(operands, op, plan.shape); });
     time("dtypes", [&] { plan_dtypes(operands, op, plan); });
     time("layout", [&] {
@@ -46,11 +45,14 @@ std::vector<std::pair<std::string, double>> plan_times(const Operands& operands,
       plan_layout(operands, op, plan);
     });
     time("overlap", [&] { check_overlap(operands, op); });
-    for (const auto& [stage, one] : times) before += one;
-    time("loop", make);  // the dims, their order and the path: what is left of the whole
-    times.back().second -= before;
   }
-  time("plan", make);
+  const double whole = nanoseconds(calls, plan, make);
+  if (!times.empty()) {  // the dims, their order and the path are what is left of the whole
+    double left = whole;
+    for (const auto& [stage, one] : times) left -= one;
+    times.emplace_back("loop", left);
+  }
+  times.emplace_back("plan", whole);
   return times;
 }
 

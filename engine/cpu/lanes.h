@@ -130,8 +130,8 @@ ITERLAB_FN void run_block(const Apply& apply, const LaneFormats& formats, const 
 }
 
 // Row after row, block after block. The first block of a streamed row ends where a cache line does;
-// what follows is read and written at four places in turn: Note [Streams]. (A
-// contiguous add of 64 MiB operands: 1.3 times as fast.)
+// what follows is read and written at four places in turn: Note [Streams]. (A contiguous add of 64
+// MiB operands: 1.3 times as fast.)
 template <class Op, size_t... inputs>
 void run_converting_lanes(const LaneRows& tile, char* const* data, const LaneFormats& formats,
                           const Number* numbers, std::index_sequence<inputs...> sequence) {

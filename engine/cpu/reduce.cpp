@@ -52,22 +52,21 @@ class StripRunner {
   void leaf(const Strip& strip, int64_t first, int64_t count, char* row) {
     if (plan_.form != ReduceForm::inner) return leaf_rows(strip, first, count, row);
     const int64_t step = strip.columns > 1 ? plan_.kept_input_strides[0] : 0;
-    if (plan_.reduced_shape.size() <= 1 && !plan_.staged) {
-      const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
-      return kernels_.inner(strip.input + first * stride, step, strip.columns, count, plan_.number,
-                            row, strip.columns, 0);
+    if (is_one_run()) {
+      return kernels_.inner(strip.input + first * reduced_stride(0), step, strip.columns, count,
+                            plan_.number, row, strip.columns, 0);
     }
     leaf_blocks(strip, step, first, count, row);
   }
 
   // Whether whole leaves of an output can be reduced as rows are, several in turn: Note [Streams]
   bool leaves_are_rows(const Strip& strip) const {
-    return plan_.form == ReduceForm::inner && plan_.reduced_shape.size() <= 1 && !plan_.staged &&
-           strip.columns == 1 && kernels_.lanes > 1;
+    return plan_.form == ReduceForm::inner && is_one_run() && strip.columns == 1 &&
+           kernels_.lanes > 1;
   }
   // `leaves` whole leaves from element `first` on, each to a column of `rows`.
   void whole_leaves(const Strip& strip, int64_t first, int64_t leaves, char* rows) {
-    const int64_t stride = plan_.reduced_strides[0];
+    const int64_t stride = reduced_stride(0);
     kernels_.inner(strip.input + first * stride, kLeaf * stride, leaves, kLeaf, plan_.number, rows,
                    leaves, 0);
   }
@@ -91,6 +90,16 @@ class StripRunner {
   }
 
  private:
+  // Whether kernels read the elements of an output where they lie, one after another.
+  bool is_one_run() const { return plan_.reduced_shape.size() <= 1 && !plan_.staged; }
+
+  int64_t reduced_stride(int d) const {
+    return d < plan_.reduced_strides.size() ? plan_.reduced_strides[d] : 0;
+  }
+  int64_t column_stride() const {
+    return plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
+  }
+
   void store_result(const Strip& strip, size_t i, DType projected, const char* values) {
     const Dims& strides = plan_.kept_output_strides[i];
     const Tile tile{strip.outputs[i], strides.empty() ? 0 : strides[0], 0, strip.columns, 1};
@@ -135,14 +144,14 @@ class StripRunner {
     for (int64_t begin = first; begin < first + count; begin += block) {
       const int64_t size = std::min(block, first + count - begin);
       kernels_.start(lanes_, std::min(size, kernels_.lanes), strip.columns);
-      for_runs(
-          strip.input, begin, size, [&](char* data, int64_t done, int64_t inner, int64_t rows) {
-            const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
-            const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
-            for (int64_t r = 0; r < rows; ++r) {
-              accumulate_rows(strip, data + r * outer, stride, done + r * inner, inner);
-            }
-          });
+      for_runs(strip.input, begin, size,
+               [&](char* data, int64_t done, int64_t inner, int64_t rows) {
+                 const int64_t stride = reduced_stride(0);
+                 const int64_t outer = reduced_stride(1);
+                 for (int64_t r = 0; r < rows; ++r) {
+                   accumulate_rows(strip, data + r * outer, stride, done + r * inner, inner);
+                 }
+               });
       kernels_.fold(lanes_, size, strip.columns, row);
       if (count > block) cascade.push(row, size);
     }
@@ -151,8 +160,8 @@ class StripRunner {
 
   // All elements of outputs that have no more than there are lanes.
   void few_rows(const Strip& strip, char* row) {
-    const int64_t column = plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
-    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
+    const int64_t column = column_stride();
+    const int64_t stride = reduced_stride(0);
     if (!plan_.staged && plan_.form == ReduceForm::short_inner) {
       return kernels_.dense_rows(strip.input, plan_.reduced, strip.columns, plan_.number, row);
     }
@@ -171,7 +180,7 @@ class StripRunner {
 
   void accumulate_rows(const Strip& strip, char* data, int64_t stride, int64_t first,
                        int64_t count) {
-    const int64_t column = plan_.kept_input_strides.empty() ? 0 : plan_.kept_input_strides[0];
+    const int64_t column = column_stride();
     if (!plan_.staged)
       return kernels_.rows(data, stride, first, count, strip.columns, plan_.number, lanes_);
     const int64_t widest = std::max(call_.element, element_size(plan_.input_dtype));
@@ -196,20 +205,20 @@ class StripRunner {
   }
 
   void prefetch_block(char* input, int64_t begin, int64_t size) {
-    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
-    const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
     for_runs(input, begin, size, [&](char* data, int64_t, int64_t inner, int64_t rows) {
-      prefetch({data, stride, outer, inner, rows}, element_size(plan_.input_dtype));
+      prefetch(runs_tile(data, inner, rows), element_size(plan_.input_dtype));
     });
   }
 
   // Elements [begin, begin + size), packed in the loaded type, to staged_.
   void stage_block(char* input, int64_t begin, int64_t size) {
-    const int64_t stride = plan_.reduced_strides.empty() ? 0 : plan_.reduced_strides[0];
-    const int64_t outer = plan_.reduced_strides.size() > 1 ? plan_.reduced_strides[1] : 0;
     for_runs(input, begin, size, [&](char* data, int64_t done, int64_t inner, int64_t rows) {
-      load({data, stride, outer, inner, rows}, staged_ + done * call_.element);
+      load(runs_tile(data, inner, rows), staged_ + done * call_.element);
     });
+  }
+
+  Tile runs_tile(char* data, int64_t inner, int64_t rows) const {
+    return {data, reduced_stride(0), reduced_stride(1), inner, rows};
   }
 
   // Calls run(data, done, inner, rows) for pieces of consecutive elements: `rows` runs of `inner`
@@ -218,8 +227,7 @@ class StripRunner {
   void for_runs(char* input, int64_t begin, int64_t size, const Run& run) const {
     const Dims& shape = plan_.reduced_shape;
     if (shape.size() <= 1) {
-      return run(input + begin * (shape.empty() ? 0 : plan_.reduced_strides[0]), int64_t{0}, size,
-                 int64_t{1});
+      return run(input + begin * reduced_stride(0), int64_t{0}, size, int64_t{1});
     }
     int64_t done = 0;
     while (done < size) {

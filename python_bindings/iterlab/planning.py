@@ -158,6 +158,15 @@ def _plan_elementwise(
     return Plan(operands=operands, legal_paths=legal_paths, **facts)
 
 
+def _overload(
+    op: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> torch._ops.OpOverload[..., Any]:
+    """Find the overload of `torch.ops.iterlab.<op>` that takes a call, or raise RuntimeError."""
+    name = torch._C._jit_resolve_packet(f"iterlab::{op}", *args, **kwargs)
+    found: torch._ops.OpOverload[..., Any] = getattr(getattr(torch.ops.iterlab, op), name)
+    return found
+
+
 def _check_arguments(op: str, tensors: Tensors, arguments: dict[str, Any]) -> None:
     """Raise what the call raises for the values of its arguments, which the planner does not see:
     its Meta kernel makes the same checks.
@@ -172,8 +181,7 @@ def _check_arguments(op: str, tensors: Tensors, arguments: dict[str, Any]) -> No
 
     with _disable_current_modes():
         operands = [without_data(operand) for operand in tensors]
-    overload = torch._C._jit_resolve_packet(f"iterlab::{op}", *operands, **arguments)
-    kernel = getattr(getattr(torch.ops.iterlab, op), overload)
+    kernel = _overload(op, operands, arguments)
     # Straight to that kernel: no mode, transform or profiler sees a call.
     kernel.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.Meta), *operands, **arguments)
 
@@ -202,10 +210,9 @@ def _plan_reduction(
 ) -> ReductionPlan:
     kwargs = kwargs if out is None else kwargs | {"out": out}
     try:
-        name = torch._C._jit_resolve_packet(f"iterlab::{op}", *args, **kwargs)
+        overload = _overload(op, args, kwargs)
     except RuntimeError as error:
         raise TypeError(str(error).strip().splitlines()[0]) from None
-    overload = getattr(getattr(torch.ops.iterlab, op), name)
     arguments = overload._schema.arguments
     given = dict(zip((one.name for one in arguments), args, strict=False)) | kwargs
     outputs = [given[one.name] for one in arguments if one.is_out]
