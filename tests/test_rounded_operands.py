@@ -24,24 +24,32 @@ def layouts(x: torch.Tensor) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_comparisons_with_a_wider_number(name: str, dtype: torch.dtype, device: str) -> None:
     x = torch.where(torch.arange(300) % 2 == 0, WIDE, 0.5).to(device, dtype)
-    if device != "cpu":
-        pytest.skip("CUDA kernels read numbers at their own precision")
+    wide = WIDE.to(device)
     for view in layouts(x):
-        got = getattr(iterlab, name)(view, WIDE)
-        assert got.tolist() == getattr(torch, name)(view, WIDE).tolist()
-        assert got.tolist() == getattr(torch, name)(view, WIDE.to(dtype)).tolist()
+        got = getattr(iterlab, name)(view, wide)
+        assert got.tolist() == getattr(torch, name)(view, wide).tolist()
+        assert got.tolist() == getattr(torch, name)(view, wide.to(dtype)).tolist()
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", ["fmod", "remainder", "add", "atan2", "maximum", "hypot"])
 def test_a_wider_number_is_rounded_first(name: str, dtype: torch.dtype, device: str) -> None:
-    if device != "cpu":
-        pytest.skip("CUDA kernels read numbers at their own precision")
-    x = torch.linspace(0.1, 9, 300).to(dtype)
+    x, wide = torch.linspace(0.1, 9, 300).to(device, dtype), WIDE.to(device)
     for view in layouts(x):
-        got = getattr(iterlab, name)(view, WIDE)
-        assert torch.equal(got, getattr(iterlab, name)(view, WIDE.to(dtype)))
-        torch.testing.assert_close(got, getattr(torch, name)(view, WIDE))
+        got = getattr(iterlab, name)(view, wide)
+        assert torch.equal(got, getattr(iterlab, name)(view, wide.to(dtype)))
+        torch.testing.assert_close(got, getattr(torch, name)(view, wide))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_a_number_beside_a_gpu_keeps_its_precision(dtype: torch.dtype, device: str) -> None:
+    """As in ATen's kernels for CUDA, which get it with the launch; on the CPU it is rounded."""
+    x = torch.linspace(0.1, 9, 300).to(device, dtype)
+    number = WIDE if device != "cpu" else WIDE.to(dtype)
+    want = (x.float() + number.float()).to(dtype)
+    assert torch.equal(iterlab.add(x, WIDE), want)
+    assert torch.equal(iterlab.add(x, WIDE.item()), want)
+    assert torch.equal(torch.add(x, WIDE), want)
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
@@ -66,18 +74,18 @@ def test_a_number_beyond_half_scales_a_half(device: str) -> None:
 
 @pytest.mark.parametrize("path", ["vectorized", "strided", "tiled", "generic"])
 def test_integers_beside_halves(path: str, device: str) -> None:
-    if device != "cpu":
-        pytest.skip("CUDA kernels read integers at their own precision")
-    integers = torch.tensor([2049, 4097, 70000, -3] * 64, dtype=torch.int32).view(16, 16)
-    halves = torch.ones(16, 16, dtype=torch.half)
+    n = 16 if device == "cpu" else 128  # whole tiles
+    values = torch.tensor([2049, 4097, 70000, -3], dtype=torch.int32, device=device)
+    integers = values.repeat(n * n // 4).view(n, n)
+    halves = torch.ones(n, 2 * n, dtype=torch.half, device=device)
+    halves = halves[:, ::2] if path == "strided" else halves[:, :n].contiguous()
     if path == "tiled":
         integers = integers.t()
-    if path == "strided":
-        halves = torch.ones(16, 32, dtype=torch.half)[:, ::2]
     want = torch.add(integers, halves)
     with iterlab.force_path(path):
         got = iterlab.add(integers, halves)
-        out = iterlab.add(integers.half(), halves, out=torch.empty(16, 16, dtype=torch.float64))
+        empty = torch.empty(n, n, dtype=torch.float64, device=device)
+        out = iterlab.add(integers.half(), halves, out=empty)
     assert torch.equal(got, want)
     assert torch.equal(out, want.double())
     assert want.isinf().any()
@@ -95,9 +103,10 @@ def test_truncated_quotients_are_of_stored_ones(dtype: torch.dtype, device: str)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("bound", [1 / 3, 0.1, 0.7])
 def test_bounds_of_shrinking_are_rounded(bound: float, dtype: torch.dtype, device: str) -> None:
+    """As in ATen's kernels for the CPU; those for CUDA round softshrink's too."""
     edge = torch.tensor(bound, dtype=dtype)
     inward, outward = (torch.nextafter(edge, torch.tensor(end, dtype=dtype)) for end in (0, 1))
-    x = torch.stack([inward, edge, outward, -inward, -edge, -outward]).repeat(9).to(device)
+    x = torch.stack([inward, edge, outward, -inward, -edge, -outward]).repeat(9)
     grad = torch.ones_like(x)
     for name, operands in (
         ("hardshrink", (x,)),
@@ -105,5 +114,5 @@ def test_bounds_of_shrinking_are_rounded(bound: float, dtype: torch.dtype, devic
         ("hardshrink_backward", (grad, x)),
         ("softshrink_backward", (grad, x)),
     ):
-        got = getattr(torch.ops.iterlab, name)(*operands, bound)
-        assert torch.equal(got, getattr(torch.ops.aten, name)(*operands, bound)), name
+        got = getattr(torch.ops.iterlab, name)(*(x.to(device) for x in operands), bound)
+        assert torch.equal(got.cpu(), getattr(torch.ops.aten, name)(*operands, bound)), name

@@ -34,7 +34,7 @@ struct Divider {
 };
 
 // How a kernel gets at one operand's elements along the innermost dim.
-enum class Access : int32_t {
+enum class Access : int16_t {
   vectors,  // unit stride
   one,      // one element for all of the innermost dim
   value,    // a number that came with the launch, already of the compute type
@@ -51,6 +51,8 @@ struct KernelOperand {
   char* data = nullptr;
   int16_t type = 0;  // TypeIndex
   int16_t size = 0;  // bytes of an element
+  // TypeIndex of the dtype that its values pass through, or -1. Note [Rounded operands]
+  int16_t rounded_to = -1;
   Access access = Access::vectors;
   Slot value;  // of Access::value
 };
@@ -117,7 +119,7 @@ constexpr int stored_width(int size) { return size == 4 ? 4 : group_width(size);
 // Groups that one thread of these kernels takes, one after the other. Where a formula is long for
 // the few bytes that it reads, its threads would have no load on the way while they compute: each
 // loads its next group first.
-constexpr int stored_groups(int size, double cost) { return size <= 2 && cost >= 3 ? 4 : 1; }
+constexpr int stored_groups(int size, double cost) { return size <= 2 && cost >= 3 ? 2 : 1; }
 
 // The same for the generic kernel, which has offsets and addresses for each element and operand.
 inline constexpr int kGenericWidth = 4;

@@ -124,10 +124,9 @@ __device__ __forceinline__ void in_batches(int rest, const Load& load, const Add
   }
 }
 
-// Whether groups that start at `data`, and every `stride` bytes from there, can be taken by
-// WholeGroup.
-__device__ __forceinline__ bool is_aligned(const char* data) {
-  return (reinterpret_cast<uintptr_t>(data) & 15) == 0;
+// Whether groups that start at `data`, and every 16 bytes from there, can be taken by WholeGroup.
+__device__ __forceinline__ bool is_aligned(const char* data, int step = 16) {
+  return (reinterpret_cast<uintptr_t>(data) & (step - 1)) == 0;
 }
 
 // Any other group: V elements from `data`, `stride` apart, of which [first, last) exist.
@@ -263,57 +262,67 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
           collector.add(values, 0, V, at, number);
         }
       };
-      // U groups at a time, the last time as many as there are. A single row takes no division.
-      int rest = steps(group, whole, args.lanes);
-      group += rest * lanes;
+      // U groups at a time, the last time as many as there are. Rows that are all whole follow each
+      // other in groups, so that a lane's elements are as far apart as its groups.
+      const int rest = steps(group, whole, args.lanes);
+      const uint32_t step_at = static_cast<uint32_t>(lanes) * V;
+      uint32_t at = static_cast<uint32_t>(lane) * V;
+      const auto add_all = [&](const WholeGroup<S, V>(&incoming)[U], int count) {
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+          if (u < count) add(incoming[u], at + static_cast<uint32_t>(u) * step_at);
+        }
+        at += U * step_at;
+      };
       if (one_row) {
         const int64_t step = lanes * kBytes;
-        const uint32_t step_at = static_cast<uint32_t>(lanes) * V;
-        const char* from = input + (begin + lane) * kBytes;
-        uint32_t at = static_cast<uint32_t>(lane) * V;
-        in_batches<WholeGroup<S, V>, U>(
-            rest,
-            [&](WholeGroup<S, V>(&incoming)[U], int count) {
+        const char* from = input + group * kBytes;
+        const auto load = [&](WholeGroup<S, V>(&incoming)[U], int count) {
 #pragma unroll
-              for (int u = 0; u < U; ++u) {
-                if (u < count) incoming[u].load(from + u * step);
-              }
-              from += U * step;
-            },
-            [&](const WholeGroup<S, V>(&incoming)[U], int count) {
-#pragma unroll
-              for (int u = 0; u < U; ++u) {
-                if (u < count) add(incoming[u], at + static_cast<uint32_t>(u) * step_at);
-              }
-              at += U * step_at;
-            });
-      } else {
-        int64_t next = begin + lane, added = next;
-        const auto position = [&](int64_t g) {
-          const int64_t row = row_of(g);
-          return static_cast<uint32_t>(row * n + column_of(g, row) - base);
+          for (int u = 0; u < U; ++u) {
+            if (u < count) incoming[u].load(from + u * step);
+          }
+          from += U * step;
         };
-        in_batches<WholeGroup<S, V>, U>(
-            rest,
-            [&](WholeGroup<S, V>(&incoming)[U], int count) {
+        in_batches<WholeGroup<S, V>, U>(rest, load, add_all);
+      } else if (args.inside.ndim == 2) {
+        // Rows a stride apart: to the next group, and back by a row where that is in another.
+        const auto per_row = static_cast<int>(args.row_divider.divisor);
+        const auto rows = static_cast<int>(args.row_divider.divide(args.lanes));
+        const int columns = args.lanes - rows * per_row;
+        const int64_t pitch = args.reduced_strides[1];
+        const int64_t step = rows * pitch + columns * kBytes, wrap = pitch - per_row * kBytes;
+        const int64_t row = row_of(group);
+        auto column = static_cast<int>(group - row * per_row);
+        const char* from = input + row * pitch + column * kBytes;
+        const auto load = [&](WholeGroup<S, V>(&incoming)[U], int count) {
 #pragma unroll
-              for (int u = 0; u < U; ++u) {
-                if (u >= count) continue;
-                const int64_t row = row_of(next + u * lanes);
-                incoming[u].load(row_data(row) + column_of(next + u * lanes, row) *
-                                                     static_cast<int64_t>(sizeof(S)));
-              }
-              next += U * lanes;
-            },
-            [&](const WholeGroup<S, V>(&incoming)[U], int count) {
+          for (int u = 0; u < U; ++u) {
+            if (u < count) incoming[u].load(from);
+            column += columns;
+            from += step;
+            if (column >= per_row) {
+              column -= per_row;
+              from += wrap;
+            }
+          }
+        };
+        in_batches<WholeGroup<S, V>, U>(rest, load, add_all);
+      } else {
+        int64_t next = group;
+        const auto load = [&](WholeGroup<S, V>(&incoming)[U], int count) {
 #pragma unroll
-              for (int u = 0; u < U; ++u) {
-                if (u < count)
-                  add(incoming[u], R::kPositions ? position(added + u * lanes) : uint32_t{0});
-              }
-              added += U * lanes;
-            });
+          for (int u = 0; u < U; ++u) {
+            if (u >= count) continue;
+            const int64_t row = row_of(next + u * lanes);
+            incoming[u].load(row_data(row) +
+                             column_of(next + u * lanes, row) * static_cast<int64_t>(sizeof(S)));
+          }
+          next += U * lanes;
+        };
+        in_batches<WholeGroup<S, V>, U>(rest, load, add_all);
       }
+      group += rest * lanes;
     });
   }
   for (; group < end; group += lanes) {
@@ -336,62 +345,73 @@ template <class R, class C, int V>
 __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const char* input,
                                              int64_t begin, int64_t end, int lane, int valid,
                                              typename R::State (&states)[V]) {
-  const auto lanes = static_cast<int64_t>(args.lanes);
-  const auto row_data = [&](int64_t row) {
-    if (args.inside.ndim <= 1) return input + row * args.reduced_strides[0];
+  const auto rows = static_cast<uint32_t>(max(end - begin, int64_t{0}));
+  const auto lanes = static_cast<uint32_t>(args.lanes);
+  uint32_t at = static_cast<uint32_t>(lane);  // the next row
+  const auto row_data = [&](uint32_t row) {
+    if (args.inside.ndim <= 1) return input + (begin + row) * args.reduced_strides[0];
     int64_t offset[1] = {0};
-    add_dims(args.inside, 0, static_cast<uint32_t>(row), {args.reduced_strides}, offset);
+    add_dims(args.inside, 0, static_cast<uint32_t>(begin) + row, {args.reduced_strides}, offset);
     return input + offset[0];
   };
   typename R::Lane_ sums[V];
 #pragma unroll
   for (int j = 0; j < V; ++j) R::start(sums[j]);
   double numbers[V];
-  numbers_for<R, C, V>(args, input, begin < end ? valid : 0, numbers);
+  numbers_for<R, C, V>(args, input, rows > 0 ? valid : 0, numbers);
   int64_t count = 0;
-  const auto add = [&](const C(&values)[V], int64_t row) {
+  const auto add = [&](const C(&values)[V]) {
     ++count;
     const double nth = R::kCounts ? 1.0 / static_cast<double>(count) : 0;
 #pragma unroll
-    for (int j = 0; j < V; ++j)
-      R::add(sums[j], values[j], static_cast<uint32_t>(row - begin), nth, numbers[j]);
+    for (int j = 0; j < V; ++j) R::add(sums[j], values[j], at, nth, numbers[j]);
+    at += lanes;
   };
-  int64_t row = begin + lane;
-  if (args.whole_rows && is_aligned(input) && valid == V) {
+  if (args.whole_rows && valid == V) {
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
-      constexpr int U = groups_in_flight(V * sizeof(S));
-      const bool one_dim = args.inside.ndim <= 1;
-      const int64_t step = one_dim ? lanes * args.reduced_strides[0] : 0;
-      const char* from = one_dim ? input + row * args.reduced_strides[0] : input;
-      int64_t next = row;
-      in_batches<WholeGroup<S, V>, U>(
-          steps(row, end, args.lanes),
-          [&](WholeGroup<S, V>(&incoming)[U], int count) {
+      using Incoming = WholeGroup<S, V>;
+      if (!is_aligned(input, Incoming::kStep)) return;
+      // Of states of several words there is no room for as many.
+      constexpr int U = sizeof(typename R::Lane_) > 8 ? 4 : groups_in_flight(V * sizeof(S));
+      const auto add_all = [&](const Incoming(&incoming)[U], int count) {
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
-              if (u < count)
-                incoming[u].load(one_dim ? from + u * step : row_data(next + u * lanes));
-            }
-            from += U * step;
-            next += U * lanes;
-          },
-          [&](const WholeGroup<S, V>(&incoming)[U], int count) {
+        for (int u = 0; u < U; ++u) {
+          if (u >= count) continue;
+          C values[V];
+          incoming[u].convert_to(values);
+          add(values);
+        }
+      };
+      const int rest = steps(at, rows, args.lanes);
+      if (args.inside.ndim <= 1) {
+        const int64_t step = lanes * args.reduced_strides[0];
+        const char* from = row_data(at);
+        const auto load = [&](Incoming(&incoming)[U], int count) {
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
-              if (u >= count) continue;
-              C values[V];
-              incoming[u].convert_to(values);
-              add(values, row);
-              row += lanes;
-            }
-          });
+          for (int u = 0; u < U; ++u) {
+            if (u < count) incoming[u].load(from + u * step);
+          }
+          from += U * step;
+        };
+        in_batches<Incoming, U>(rest, load, add_all);
+      } else {
+        uint32_t next = at;
+        const auto load = [&](Incoming(&incoming)[U], int count) {
+#pragma unroll
+          for (int u = 0; u < U; ++u) {
+            if (u < count) incoming[u].load(row_data(next + u * lanes));
+          }
+          next += U * lanes;
+        };
+        in_batches<Incoming, U>(rest, load, add_all);
+      }
     });
   }
-  for (; row < end; row += lanes) {
+  while (at < rows) {
     C values[V];
-    load_any<C, V>(args, row_data(row), args.kept_strides[0], 0, valid, values);
-    add(values, row);
+    load_any<C, V>(args, row_data(at), args.kept_strides[0], 0, valid, values);
+    add(values);
   }
 #pragma unroll
   for (int j = 0; j < V; ++j) states[j] = R::state_of(sums[j], begin, count);

@@ -153,6 +153,7 @@ class Run {
     to.data = data;
     to.type = static_cast<int16_t>(types_[i]);
     to.size = static_cast<int16_t>(element_size(operand(i).dtype));
+    to.rounded_to = static_cast<int16_t>(operand(i).rounded ? rounding_type(i) : -1);
     to.access = access;
     if (!reads_memory(i)) {
       to.access = Access::value;
@@ -160,13 +161,19 @@ class Run {
     }
   }
 
+  // Note [Rounded operands]
+  int rounding_type(int i) const {
+    return type_index(i < plan_.num_outputs ? plan_.result_dtype : plan_.common_dtype);
+  }
+
   // The kernels that are compiled for the operands' stored types; null where there are none.
   const StoredKernels* stored_kernels() const {
     const auto fits = [&](const StoredKernels& kernels) {
-      if (kernels.vectorized == nullptr || types_[0] != kernels.output) return false;
+      if (kernels.vectorized == nullptr || types_[0] != kernels.output || operand(0).rounded)
+        return false;
       for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
         const int type = is_bool_input(i) ? type_index(DType::Bool) : kernels.input;
-        if (reads_memory(i) && types_[i] != type) return false;
+        if (reads_memory(i) && (types_[i] != type || operand(i).rounded)) return false;
       }
       return true;
     };

@@ -190,6 +190,25 @@ struct Extent {
   __device__ __forceinline__ bool has(int lane) const { return lane >= first && lane < last; }
 };
 
+// Lanes of an operand whose values pass through a half-precision dtype. Note [Rounded operands]
+template <class T, int V>
+__device__ __forceinline__ void round_lanes(const KernelOperand& operand, T (&group)[V]) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, complex<float>>) {
+    if (operand.rounded_to < 0) return;
+    const auto each = [&](auto round) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) group[j] = round(group[j]);
+    };
+    if (operand.rounded_to == type_index(DType::Half)) {
+      each([](T x) { return convert<T>(convert<Half>(x)); });
+    } else if (operand.rounded_to == type_index(DType::BFloat16)) {
+      each([](T x) { return convert<T>(convert<BFloat16>(x)); });
+    } else {
+      each([&](T x) { return round_through(x, operand.rounded_to); });
+    }
+  }
+}
+
 // A group on its way into registers. Note [Load, then convert]
 template <TypeMask hot, class T, int V>
 struct Incoming {
@@ -222,6 +241,7 @@ struct Incoming {
 #pragma unroll
       for (int j = 0; j < V; ++j) group[j] = each.lane[j];
     }
+    round_lanes(operand, group);
   }
 };
 
@@ -251,6 +271,7 @@ __device__ __forceinline__ void run_group(const Args& args, const Data& data, co
    ...);
   typename F::Result out[V];
   F::template apply<V>(args.parameters, in, out);
+  round_lanes(args.operands[0], out);
   store_operand<F::output_types()>(args.operands[0], data(0), stride(0), extent, out);
 }
 
@@ -384,21 +405,23 @@ __device__ __forceinline__ void run_elements(const typename Functor<Op, T>::Elem
     const KernelOperand& operand = args.operands[k + 1];
     if (is_fast(i)) {
       convert_gathered<F::input_types(k), T, V>(std::get<k>(raw), operand.type, in[k]);
-      return;
-    }
+    } else {
 #pragma unroll
-    for (int j = 0; j < V; ++j) {
-      in[k][j] =
-          operand.access == Access::value
-              ? *reinterpret_cast<const T*>(operand.value.bytes)
-              : load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j], operand.type);
+      for (int j = 0; j < V; ++j) {
+        in[k][j] =
+            operand.access == Access::value
+                ? *reinterpret_cast<const T*>(operand.value.bytes)
+                : load_element<T>(operand.data + base[k + 1] + offsets[k + 1][j], operand.type);
+      }
     }
+    round_lanes(operand, in[k]);
   };
   (load(std::integral_constant<int, I>{}), ...);
   (finish(std::integral_constant<int, I>{}), ...);
   typename F::Result out[V];
   F::template apply<V>(args.parameters, in, out);
   const KernelOperand& output = args.operands[0];
+  round_lanes(output, out);
   char* const to = output.data + base[0];
   if (scatter_hot<F::output_types()>(to, offsets[0], valid, output.type, out)) return;
 #pragma unroll

@@ -77,6 +77,14 @@ __device__ __noinline__ void store_element(char* data, int type, T value) {
   }
 }
 
+// Through the dtype of a type and back.
+template <class T>
+__device__ __noinline__ T round_through(T x, int type) {
+  alignas(16) char rounded[16];
+  store_element<T>(rounded, type, x);
+  return load_element<T>(rounded, type);
+}
+
 // A group as it is passed to functions and returned: in registers.
 template <class T, int V>
 struct Group {

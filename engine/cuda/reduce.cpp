@@ -150,7 +150,8 @@ class Run {
 
   void outer(ReduceArguments& args) const {
     const int lanes = outer_lanes(plan_.reduced);
-    const int64_t threads = (args.kept_size + width_ - 1) / width_;
+    const int width = outer_width(size_);
+    const int64_t threads = (args.kept_size + width - 1) / width;
     int columns = 1;
     while (columns < kBlockThreads / lanes && columns < threads) columns *= 2;
     const int slots = kBlockThreads / (lanes * columns);

@@ -6,11 +6,16 @@
 namespace iterlab::cuda {
 
 // Blocks that an SM shall hold. With 80 registers a thread, light formulas keep a third block's
-// loads in flight while another's threads combine what they have.
+// loads in flight while another's threads combine what they have; with the 16 bytes of a row that a
+// thread of the outer kernel has, a fourth.
 template <class R, class C>
-inline constexpr int resident_outer = sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? 3 : 2;
+inline constexpr int resident_short = sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? 3 : 2;
 template <class R, class C>
-inline constexpr int resident_inner = R::kPacked ? 3 : resident_outer<R, C>;
+inline constexpr int resident_inner = R::kPacked ? 3 : resident_short<R, C>;
+template <class R, class C>
+inline constexpr int resident_outer = sizeof(typename R::State) > 16 ? 2
+                                      : R::kShifted || sizeof(C) > 4 ? 3
+                                                                     : 4;
 
 // inner: the fastest dim is reduced. `args.lanes` threads for an output, or a block for a chunk.
 template <class Op, class Projection, class C, int V>
@@ -59,144 +64,147 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
     R::store(state, args, number_for<R, C>(args, args.input + place.input), place.results);
 }
 
-// Folds the states of V columns over the lanes of a slot, through shared memory. All threads call
-// it; the result is with lane 0.
-template <class R, int V>
-__device__ __forceinline__ void fold_columns(typename R::State (&states)[V], int columns, int lanes,
-                                             int lane, char* shared) {
-  using State = typename R::State;
-  auto* const room = reinterpret_cast<State*>(shared);
-  const int slot = static_cast<int>(threadIdx.x) / (columns * lanes);
-  const int column = static_cast<int>(threadIdx.x) % columns;
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    const int at = (slot * half + lane % half) * columns + column;
-    if (lane >= half && lane < 2 * half) {
-#pragma unroll
-      for (int j = 0; j < V; ++j) room[j * (kBlockThreads / 2) + at] = states[j];
+// Folds `count` states of each of a block's columns, of which load(l, c) is column c's l-th, and
+// calls done(c, state). As many threads as there are share a column; what they have meets in
+// `room`. All threads call it.
+template <class R, class Load, class Done>
+__device__ __forceinline__ void fold_columns(int columns, int count, typename R::State* room,
+                                             const Load& load, const Done& done) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int sharers = max(kBlockThreads / columns, 1), part = thread / min(columns, kBlockThreads);
+  for (int c = thread % min(columns, kBlockThreads); c < columns; c += kBlockThreads) {
+    typename R::State state;
+    R::start(state);
+#pragma unroll 4
+    for (int l = part; l < count; l += sharers) R::combine(state, load(l, c));
+    if (sharers > 1) {
+      __syncthreads();
+      room[part * columns + c] = state;
+      __syncthreads();
+      if (part > 0) return;
+#pragma unroll 4
+      for (int p = 1; p < sharers; ++p) R::combine(state, room[p * columns + c]);
     }
-    __syncthreads();
-    if (lane < half) {
-#pragma unroll
-      for (int j = 0; j < V; ++j) R::combine(states[j], room[j * (kBlockThreads / 2) + at]);
-    }
-    __syncthreads();
+    done(c, state);
   }
 }
 
-// What results are usually stored as.
-template <class T>
-inline constexpr TypeMask hot_results = hot_outputs<T>;
-template <>
-inline constexpr TypeMask hot_results<double> = types<double, float>;
+// A column of a block of the outer kernel: whose output's, and in which chunk of its rows.
+struct ColumnPlace {
+  uint32_t outer, chunk;
+  int64_t column;
+  bool exists;
 
-// The results of V outputs that follow each other in memory, in vectors; false where they do not.
-template <class R, int V>
-__device__ __forceinline__ bool store_together(const typename R::State (&states)[V],
-                                               const ReduceArguments& args,
-                                               const double (&numbers)[V], int64_t offset) {
-  using T = typename R::Result;
-  const ReduceResult& to = args.results[0];
-  if (to.type != to.result_type || to.strides[0] != to.size || !is_hot<hot_results<T>>(to.type))
-    return false;
-  T results[V];
-#pragma unroll
-  for (int j = 0; j < V; ++j) {
-    Lane<T> one[1];
-    R::project(states[j], args, numbers[j], one);
-    results[j] = one[0].value;
+  // `unit`: of the outputs beside each other and their chunks.
+  __device__ __forceinline__ ColumnPlace(const ReduceArguments& args, uint32_t unit, int64_t at) {
+    outer = args.chunk_divider.divide(unit);
+    chunk = unit - outer * args.chunk_divider.divisor;
+    column = at;
+    exists = outer * args.kept_size < args.outputs && column < args.kept_size;
   }
-  return store_hot<hot_results<T>>(to.data + offset, to.type, results);
-}
+  template <class State>
+  __device__ __forceinline__ State* partial(const ReduceArguments& args, int64_t of_chunk) const {
+    return reinterpret_cast<State*>(args.partials) +
+           (static_cast<int64_t>(outer) * args.chunks + of_chunk) * args.kept_size + column;
+  }
+};
 
 // outer: the fastest dim is kept. A thread has V columns, `args.columns` threads are side by side,
-// `args.lanes` rows of them share the rows of a chunk, and a block has several such slots.
+// `args.lanes` rows of them share the rows of a chunk, and a block has several such slots. What the
+// lanes have collected meets in shared memory, and from there on threads have whole columns.
 template <class Op, class Projection, class C, int V>
 __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Projection, C>, C>))
     reduce_outer_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
-  __shared__ alignas(16) char room[kBlockThreads / 2 * V * sizeof(State)];
+  __shared__ alignas(16) char shared[kBlockThreads * V * sizeof(State)];
   __shared__ bool last[kBlockThreads];
-  const int columns = args.columns, lanes = args.lanes;
+  auto* const room = reinterpret_cast<State*>(shared);
   const auto thread = static_cast<int>(threadIdx.x);
-  const int lane = thread / columns % lanes, slot = thread / (columns * lanes);
-  const int slots = kBlockThreads / (columns * lanes);
+  const int wide = args.columns * V;  // columns of a slot
+  const int slots = kBlockThreads / (args.columns * args.lanes), all = slots * wide;
   const uint32_t units = args.column_divider.divide(blockIdx.x);
   const uint32_t column_block = blockIdx.x - units * args.column_divider.divisor;
-  const uint32_t unit = units * slots + slot;
-  const uint32_t outer = args.chunk_divider.divide(unit);
-  const uint32_t chunk = unit - outer * args.chunk_divider.divisor;
-  // The last group of columns is moved back so that it is whole; its first ones are not stored.
-  const int64_t column = (static_cast<int64_t>(column_block) * columns + thread % columns) * V;
-  const int64_t start = args.kept_size >= V ? min(column, args.kept_size - V) : column;
-  const bool exists = outer * args.kept_size < args.outputs && column < args.kept_size;
-  const int valid = args.kept_size >= V ? V : static_cast<int>(args.kept_size);
-  OutputPlace place;
-  if (exists) {
-    place.add(args, 1, outer);
-    place.move(args, start);
-  }
-  const int64_t begin = chunk * args.chunk;
-  State states[V];
-  collect_rows<R, C, V>(args, args.input + place.input, begin,
-                        exists ? min(args.reduced, begin + args.chunk) : begin, lane, valid,
-                        states);
-  fold_columns<R, V>(states, columns, lanes, lane, room);
-  const int first = static_cast<int>(column - start);
-  if (args.chunks > 1) {
-    const auto state_bytes = static_cast<int64_t>(sizeof(State));
-    const int64_t chunk_bytes = args.kept_size * state_bytes;
-    char* const partials = args.partials + outer * args.chunks * chunk_bytes + start * state_bytes;
-    if (exists && lane == 0) {
+  const auto place_of = [&](int slot, int column) {
+    return ColumnPlace(args, units * slots + slot,
+                       static_cast<int64_t>(column_block) * wide + column);
+  };
+  {
+    const int lane = thread / args.columns % args.lanes;
+    const int slot = thread / (args.columns * args.lanes);
+    const int at = slot * wide + thread % args.columns * V;
+    const ColumnPlace place = place_of(slot, at - slot * wide);
+    // The last group of columns is moved back so that it is whole; its first ones are not kept.
+    const int64_t start =
+        args.kept_size >= V ? min(place.column, args.kept_size - V) : place.column;
+    const int first = static_cast<int>(min(place.column - start, static_cast<int64_t>(V)));
+    const int valid = args.kept_size >= V ? V : static_cast<int>(args.kept_size);
+    OutputPlace output;
+    if (place.exists) {
+      output.add(args, 1, place.outer);
+      output.move(args, start);
+    }
+    const int64_t begin = place.chunk * args.chunk;
+    const int64_t end = place.exists ? min(args.reduced, begin + args.chunk) : begin;
+    State states[V];
+    collect_rows<R, C, V>(args, args.input + output.input, begin, end, lane, valid, states);
+    State* const to = room + lane * all + at;
+    if (first == 0) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) to[j] = states[j];
+    } else {
 #pragma unroll
       for (int j = 0; j < V; ++j) {
-        if (j >= first && j < valid)
-          *reinterpret_cast<State*>(partials + chunk * chunk_bytes + j * state_bytes) = states[j];
-      }
-      __threadfence();
-    }
-    __syncthreads();
-    const bool speaks = lane == 0 && thread % columns == 0;
-    if (speaks) {
-      last[slot] = exists && take_ticket(args.tickets + outer * args.column_blocks + column_block,
-                                         static_cast<uint32_t>(args.chunks));
-    }
-    if (!__syncthreads_or(speaks && last[slot])) return;
-    const bool mine = last[slot] && exists;
-#pragma unroll
-    for (int j = 0; j < V; ++j) R::start(states[j]);
-    for (int c = mine ? lane : args.chunks; c < args.chunks; c += lanes) {
-#pragma unroll
-      for (int j = 0; j < V; ++j) {
-        if (j < valid)
-          R::combine(states[j], load_state<State>(partials + c * chunk_bytes + j * state_bytes));
+        if (j >= first) to[j - first] = states[j];
       }
     }
-    fold_columns<R, V>(states, columns, lanes, lane, room);
-    if (!mine) return;
   }
-  if (!exists || lane != 0) return;
-  double numbers[V];
-  numbers_for<R, C, V>(args, args.input + place.input, valid, numbers);
-  if constexpr (!R::kPositions && Op::num_outputs == 1) {
-    if (first == 0 && valid == V && store_together<R>(states, args, numbers, place.results[0]))
-      return;
+  __syncthreads();
+  const auto from_lanes = [&](int lane, int c) { return room[lane * all + c]; };
+  const auto store = [&](int c, const State& state) {
+    const ColumnPlace place = place_of(c / wide, c % wide);
+    if (!place.exists) return;
+    OutputPlace output;
+    output.add(args, 1, place.outer);
+    output.move(args, place.column);
+    R::store(state, args, number_for<R, C>(args, args.input + output.input), output.results);
+  };
+  if (args.chunks == 1) return fold_columns<R>(all, args.lanes, room, from_lanes, store);
+  fold_columns<R>(all, args.lanes, room, from_lanes, [&](int c, const State& state) {
+    const ColumnPlace place = place_of(c / wide, c % wide);
+    if (place.exists) *place.partial<State>(args, place.chunk) = state;
+    __threadfence();
+  });
+  __syncthreads();
+  bool any = false;
+  if (thread < slots) {
+    const ColumnPlace place = place_of(thread, 0);
+    any =
+        place.exists && take_ticket(args.tickets + place.outer * args.column_blocks + column_block,
+                                    static_cast<uint32_t>(args.chunks));
+    last[thread] = any;
   }
-#pragma unroll
-  for (int j = 0; j < V; ++j) {
-    if (j >= first && j < valid) {
-      int64_t offsets[kMaxResults];
-      for (int i = 0; i < kMaxResults; ++i)
-        offsets[i] = place.results[i] + j * args.results[i].strides[0];
-      R::store(states[j], args, numbers[j], offsets);
-    }
-  }
+  if (!__syncthreads_or(any)) return;
+  fold_columns<R>(
+      all, args.chunks, room,
+      [&](int chunk, int c) {
+        const ColumnPlace place = place_of(c / wide, c % wide);
+        State state;
+        R::start(state);
+        if (last[c / wide] && place.exists)
+          state =
+              load_state<State>(reinterpret_cast<const char*>(place.partial<State>(args, chunk)));
+        return state;
+      },
+      [&](int c, const State& state) {
+        if (last[c / wide]) store(c, state);
+      });
 }
 
 // short: few elements for each output, one after the other in memory. The block brings a slab of
 // them to shared memory in vectors; then each thread has outputs of its own.
 template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Projection, C>, C>))
+__global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Projection, C>, C>))
     reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   extern __shared__ char shared_bytes[];

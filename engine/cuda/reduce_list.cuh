@@ -27,7 +27,8 @@ FormKernels form_kernels() {
     const void* outer = nullptr;
     const void* short_inner = nullptr;
     if constexpr (!is_rare<C>) {
-      outer = reinterpret_cast<const void*>(&reduce_outer_kernel<Op, Projection, C, V>);
+      constexpr int kWidth = outer_width(sizeof(C));
+      outer = reinterpret_cast<const void*>(&reduce_outer_kernel<Op, Projection, C, kWidth>);
       short_inner = reinterpret_cast<const void*>(&reduce_short_kernel<Op, Projection, C, V>);
     }
     return {{reinterpret_cast<const void*>(&reduce_inner_kernel<Op, Projection, C, V>), outer,

@@ -15,11 +15,7 @@ __device__ __forceinline__ void store_result(const ReduceResult& result, char* d
     *reinterpret_cast<T*>(data) = value;
     return;
   }
-  if (result.result_type != result.type) {
-    alignas(16) char rounded[16];
-    store_element<T>(rounded, result.result_type, value);
-    value = load_element<T>(rounded, result.result_type);
-  }
+  if (result.result_type != result.type) value = round_through(value, result.result_type);
   store_element<T>(data, result.type, value);
 }
 
@@ -136,13 +132,6 @@ struct Reducer {
     store_projected<Reducer, Op::num_outputs>(state, args, number, offsets);
   }
 };
-
-template <class C>
-__device__ __noinline__ C round_through(C x, int type) {
-  alignas(16) char rounded[16];
-  store_element<C>(rounded, type, x);
-  return load_element<C>(rounded, type);
-}
 
 // One element, through the dtype that elements are converted to.
 template <class C>

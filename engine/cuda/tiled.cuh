@@ -191,8 +191,11 @@ struct TileRun {
   // than In are in shared memory as T, in kernels where In is T.
 
   __device__ __forceinline__ T read(int i, const char* from) const {
-    if (args.operands[i].type == type_index(dtype_of<In>)) return load_as<T, In>(from);
-    return load_element<T>(from, args.operands[i].type);
+    const KernelOperand& operand = args.operands[i];
+    T value[1] = {operand.type == type_index(dtype_of<In>) ? load_as<T, In>(from)
+                                                           : load_element<T>(from, operand.type)};
+    round_lanes(operand, value);
+    return value[0];
   }
   __device__ __forceinline__ T element(int i, int i0, int i1) const {
     const KernelOperand& operand = args.operands[i];
@@ -225,6 +228,7 @@ struct TileRun {
       const T in[F::kInputs][1] = {{element(I + 1, i0, i1)}...};
       Result out[1];
       F::template apply<1>(args.parameters, in, out);
+      round_lanes(args.operands[0], out);
       if (args.operands[0].type == type_index(dtype_of<Out>)) {
         *reinterpret_cast<Out*>(data(0, i0, i1)) = convert<Out>(out[0]);
       } else {
