@@ -54,7 +54,7 @@ if(build_cuda)
     target_include_directories(iterlab_cuda PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     target_include_directories(iterlab_cuda SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
     target_compile_options(iterlab_cuda PRIVATE
-      $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -fmad=false -lineinfo -Xfatbin=-compress-all>
+      $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -fmad=false -Xfatbin=-compress-all>
       $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -fno-gnu-unique>)
     target_link_libraries(iterlab_cuda PRIVATE iterlab_engine iterlab_ops torch::cuda CUDA::cudart)
     list(APPEND iterlab_targets iterlab_cuda)

@@ -370,41 +370,41 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
   if (args.whole_rows && valid == V) {
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
-      using Incoming = WholeGroup<S, V>;
-      if (!is_aligned(input, Incoming::kStep)) return;
-      // Of states of several words there is no room for as many.
-      constexpr int U = sizeof(typename R::Lane_) > 8 ? 4 : groups_in_flight(V * sizeof(S));
-      const auto add_all = [&](const Incoming(&incoming)[U], int count) {
+      if constexpr (V == outer_width(sizeof(S))) {
+        using Incoming = WholeGroup<S, V>;
+        if (!is_aligned(input, Incoming::kStep)) return;
+        // Of states of several words there is no room for as many.
+        constexpr int U = sizeof(typename R::Lane_) > 8 ? 4 : groups_in_flight(V * sizeof(S));
+        const auto add_all = [&](const Incoming(&incoming)[U], int count) {
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (u >= count) continue;
-          C values[V];
-          incoming[u].convert_to(values);
-          add(values);
+          for (int u = 0; u < U; ++u) {
+            if (u >= count) continue;
+            C values[V];
+            incoming[u].convert_to(values);
+            add(values);
+          }
+        };
+        const int rest = steps(at, rows, args.lanes);
+        if (args.inside.ndim <= 1) {
+          const int64_t step = lanes * args.reduced_strides[0];
+          const char* from = row_data(at);
+          const auto load = [&](Incoming(&incoming)[U], int count) {
+#pragma unroll
+            for (int u = 0; u < U; ++u) {
+              if (u < count) incoming[u].load(from + u * step);
+            }
+            from += U * step;
+          };
+          in_batches<Incoming, U>(rest, load, add_all);
+        } else {
+          for (int n = rest; n > 0; --n) {
+            Incoming incoming;
+            C values[V];
+            incoming.load(row_data(at));
+            incoming.convert_to(values);
+            add(values);
+          }
         }
-      };
-      const int rest = steps(at, rows, args.lanes);
-      if (args.inside.ndim <= 1) {
-        const int64_t step = lanes * args.reduced_strides[0];
-        const char* from = row_data(at);
-        const auto load = [&](Incoming(&incoming)[U], int count) {
-#pragma unroll
-          for (int u = 0; u < U; ++u) {
-            if (u < count) incoming[u].load(from + u * step);
-          }
-          from += U * step;
-        };
-        in_batches<Incoming, U>(rest, load, add_all);
-      } else {
-        uint32_t next = at;
-        const auto load = [&](Incoming(&incoming)[U], int count) {
-#pragma unroll
-          for (int u = 0; u < U; ++u) {
-            if (u < count) incoming[u].load(row_data(next + u * lanes));
-          }
-          next += U * lanes;
-        };
-        in_batches<Incoming, U>(rest, load, add_all);
       }
     });
   }

@@ -192,20 +192,30 @@ struct Extent {
 
 // Lanes of an operand whose values pass through a half-precision dtype. Note [Rounded operands]
 template <class T, int V>
-__device__ __forceinline__ void round_lanes(const KernelOperand& operand, T (&group)[V]) {
+__device__ __noinline__ Group<T, V> round_group(Group<T, V> group, int type) {
+  const auto each = [&](const auto& round) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) group.lane[j] = round(group.lane[j]);
+  };
+  if (type == type_index(DType::Half)) {
+    each([](T x) { return convert<T>(convert<Half>(x)); });
+  } else if (type == type_index(DType::BFloat16)) {
+    each([](T x) { return convert<T>(convert<BFloat16>(x)); });
+  } else {
+    each([&](T x) { return round_through(x, type); });
+  }
+  return group;
+}
+template <class T, int V>
+__device__ __forceinline__ void round_lanes(const KernelOperand& operand, T (&lanes)[V]) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, complex<float>>) {
     if (operand.rounded_to < 0) return;
-    const auto each = [&](auto round) {
+    Group<T, V> group;
 #pragma unroll
-      for (int j = 0; j < V; ++j) group[j] = round(group[j]);
-    };
-    if (operand.rounded_to == type_index(DType::Half)) {
-      each([](T x) { return convert<T>(convert<Half>(x)); });
-    } else if (operand.rounded_to == type_index(DType::BFloat16)) {
-      each([](T x) { return convert<T>(convert<BFloat16>(x)); });
-    } else {
-      each([&](T x) { return round_through(x, operand.rounded_to); });
-    }
+    for (int j = 0; j < V; ++j) group.lane[j] = lanes[j];
+    group = round_group(group, operand.rounded_to);
+#pragma unroll
+    for (int j = 0; j < V; ++j) lanes[j] = group.lane[j];
   }
 }
 

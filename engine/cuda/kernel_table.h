@@ -37,8 +37,9 @@ struct OpKernels {
 // this type, or (outer, short) taken by the inner kernel.
 struct FormKernels {
   const void* by_form[kReduceFormNames.size()];
-  int state_bytes;  // of a partial state
-  int most_chunks;  // of one output
+  const void* outer_of_halves;  // outer, of elements stored in half of their compute type's size
+  int state_bytes;              // of a partial state
+  int most_chunks;              // of one output
 };
 
 struct ReduceVariant {

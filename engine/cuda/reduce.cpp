@@ -101,8 +101,8 @@ class Run {
     args.tickets = nullptr;
   }
 
-  bool has(ReduceForm form) const {
-    return kernels_->by_form[static_cast<size_t>(form)] != nullptr;
+  const void* kernel_of(ReduceForm form) const {
+    return kernels_->by_form[static_cast<size_t>(form)];
   }
 
   // Outputs other than along the first kept dim.
@@ -110,9 +110,9 @@ class Run {
 
   // However few the outputs: which form it is decides how elements are combined.
   bool fits_short(const ReduceArguments& args) const {
-    const bool follow = args.kept.ndim == 0 || args.kept_strides[0] == plan_.reduced * args.size;
-    return has(ReduceForm::short_inner) && plan_.reduced > 1 && plan_.reduced <= kMaxShort &&
-           args.inside.ndim == 1 && args.reduced_strides[0] == args.size && follow;
+    return kernel_of(ReduceForm::short_inner) != nullptr && plan_.reduced > 1 &&
+           plan_.reduced <= kMaxShort && args.inside.ndim == 1 &&
+           (args.reduced_strides[0] == args.size || !fits_outer(args));
   }
 
   // short_padding, found once for each.
@@ -135,22 +135,25 @@ class Run {
     args.columns = static_cast<int32_t>(std::min(slab, most));
     const int64_t slabs = (args.kept_size + args.columns - 1) / args.columns;
     args.column_divider = Divider(slabs);
+    args.row_divider = Divider(plan_.reduced);
     args.padding = padding_of(plan_.reduced);
     const int64_t elements = args.columns * plan_.reduced;
     const int64_t padded = elements + (args.padding < 0 ? 0 : elements >> args.padding) + 1;
-    start(ReduceForm::short_inner, args, slabs * outer_outputs(args), kBlockThreads,
-          static_cast<int>(padded * size_));
+    start(ReduceForm::short_inner, kernel_of(ReduceForm::short_inner), args,
+          slabs * outer_outputs(args), kBlockThreads, static_cast<int>(padded * size_));
   }
 
   bool fits_outer(const ReduceArguments& args) const {
     const bool index_fits = args.inside.ndim <= 1 || plan_.reduced <= kMaxIndex;
-    return has(ReduceForm::outer) && plan_.form == ReduceForm::outer && plan_.reduced > 0 &&
-           args.kept.ndim > 0 && args.kept_strides[0] == args.size && index_fits;
+    return kernel_of(ReduceForm::outer) != nullptr && plan_.form == ReduceForm::outer &&
+           plan_.reduced > 0 && args.kept.ndim > 0 && args.kept_strides[0] == args.size &&
+           index_fits;
   }
 
   void outer(ReduceArguments& args) const {
     const int lanes = outer_lanes(plan_.reduced);
-    const int width = outer_width(size_);
+    const bool of_halves = 2 * args.size == size_ && kernels_->outer_of_halves != nullptr;
+    const int width = outer_width(of_halves ? args.size : size_);
     const int64_t threads = (args.kept_size + width - 1) / width;
     int columns = 1;
     while (columns < kBlockThreads / lanes && columns < threads) columns *= 2;
@@ -166,8 +169,9 @@ class Run {
     args.chunk_divider = Divider(args.chunks);
     const int64_t units = outer_outputs(args) * args.chunks;
     split(args, outer_outputs(args) * args.column_blocks);
-    start(ReduceForm::outer, args, (units + slots - 1) / slots * args.column_blocks, kBlockThreads,
-          0);
+    const void* const kernel = of_halves ? kernels_->outer_of_halves : kernel_of(ReduceForm::outer);
+    start(ReduceForm::outer, kernel, args, (units + slots - 1) / slots * args.column_blocks,
+          kBlockThreads, 0);
   }
 
   void inner(ReduceArguments& args) const {
@@ -195,8 +199,8 @@ class Run {
     }
     const int64_t together = block / args.lanes;
     split(args, args.outputs);
-    start(ReduceForm::inner, args, (args.outputs + together - 1) / together * args.chunks, block,
-          0);
+    start(ReduceForm::inner, kernel_of(ReduceForm::inner), args,
+          (args.outputs + together - 1) / together * args.chunks, block, 0);
   }
 
   void split(ReduceArguments& args, int64_t tickets) const {
@@ -214,10 +218,10 @@ class Run {
                         std::to_string(plan_.reduced) + " elements");
   }
 
-  void start(ReduceForm form, ReduceArguments& args, int64_t blocks, int block, int shared) const {
+  void start(ReduceForm form, const void* kernel, ReduceArguments& args, int64_t blocks, int block,
+             int shared) const {
     if (blocks > kMaxIndex) too_large();
-    const auto i = static_cast<size_t>(form);
-    launch_kernel(*plan_.op, kReduceFormNames[i], kernels_->by_form[i],
+    launch_kernel(*plan_.op, kReduceFormNames[static_cast<size_t>(form)], kernel,
                   {static_cast<uint32_t>(blocks), 1}, block, shared, &args, context_);
   }
 

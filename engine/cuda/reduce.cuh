@@ -64,29 +64,30 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
     R::store(state, args, number_for<R, C>(args, args.input + place.input), place.results);
 }
 
-// Folds `count` states of each of a block's columns, of which load(l, c) is column c's l-th, and
-// calls done(c, state). As many threads as there are share a column; what they have meets in
-// `room`. All threads call it.
-template <class R, class Load, class Done>
+// Folds `count` states of each of a block's columns, of which load(l, c) is column c's l-th, into
+// room[c]. As many threads as there are share a column; what they have meets in `room`. All threads
+// call it.
+template <class R, class Load>
 __device__ __forceinline__ void fold_columns(int columns, int count, typename R::State* room,
-                                             const Load& load, const Done& done) {
+                                             const Load& load) {
+  constexpr int kAtOnce = sizeof(typename R::State) <= 8 ? 4 : 1;
   const auto thread = static_cast<int>(threadIdx.x);
-  const int sharers = max(kBlockThreads / columns, 1), part = thread / min(columns, kBlockThreads);
-  for (int c = thread % min(columns, kBlockThreads); c < columns; c += kBlockThreads) {
+  const int abreast = min(columns, kBlockThreads), sharers = kBlockThreads / abreast;
+  const int part = thread / abreast;
+  for (int c = thread % abreast; c < columns; c += kBlockThreads) {
     typename R::State state;
     R::start(state);
-#pragma unroll 4
+#pragma unroll kAtOnce
     for (int l = part; l < count; l += sharers) R::combine(state, load(l, c));
-    if (sharers > 1) {
+    if (sharers > 1) {  // then c is the thread's only column
       __syncthreads();
       room[part * columns + c] = state;
       __syncthreads();
-      if (part > 0) return;
-#pragma unroll 4
-      for (int p = 1; p < sharers; ++p) R::combine(state, room[p * columns + c]);
+      for (int p = 1; part == 0 && p < sharers; ++p) R::combine(state, room[p * columns + c]);
     }
-    done(c, state);
+    if (part == 0) room[c] = state;
   }
+  __syncthreads();
 }
 
 // A column of a block of the outer kernel: whose output's, and in which chunk of its rows.
@@ -109,6 +110,31 @@ struct ColumnPlace {
   }
 };
 
+// What results are usually stored as.
+template <class T>
+inline constexpr TypeMask hot_results = hot_outputs<T>;
+template <>
+inline constexpr TypeMask hot_results<double> = types<double, float>;
+
+// The results of V outputs that follow each other in memory, in vectors; false where they do not.
+template <class R, int V>
+__device__ __forceinline__ bool store_together(const typename R::State (&states)[V],
+                                               const ReduceArguments& args,
+                                               const double (&numbers)[V], int64_t offset) {
+  using T = typename R::Result;
+  const ReduceResult& to = args.results[0];
+  if (to.type != to.result_type || to.strides[0] != to.size || !is_hot<hot_results<T>>(to.type))
+    return false;
+  T results[V];
+#pragma unroll
+  for (int j = 0; j < V; ++j) {
+    Lane<T> one[1];
+    R::project(states[j], args, numbers[j], one);
+    results[j] = one[0].value;
+  }
+  return store_hot<hot_results<T>>(to.data + offset, to.type, results);
+}
+
 // outer: the fastest dim is kept. A thread has V columns, `args.columns` threads are side by side,
 // `args.lanes` rows of them share the rows of a chunk, and a block has several such slots. What the
 // lanes have collected meets in shared memory, and from there on threads have whole columns.
@@ -129,6 +155,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     return ColumnPlace(args, units * slots + slot,
                        static_cast<int64_t>(column_block) * wide + column);
   };
+  bool stored;
   {
     const int lane = thread / args.columns % args.lanes;
     const int slot = thread / (args.columns * args.lanes);
@@ -148,6 +175,15 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     const int64_t end = place.exists ? min(args.reduced, begin + args.chunk) : begin;
     State states[V];
     collect_rows<R, C, V>(args, args.input + output.input, begin, end, lane, valid, states);
+    stored = !place.exists;
+    if constexpr (!R::kPositions && Op::num_outputs == 1) {
+      // Few rows: what a thread has is the whole of its columns.
+      if (args.lanes == 1 && place.exists && first == 0 && valid == V) {
+        double numbers[V];
+        numbers_for<R, C, V>(args, args.input + output.input, valid, numbers);
+        stored = store_together<R>(states, args, numbers, output.results[0]);
+      }
+    }
     State* const to = room + lane * all + at;
     if (first == 0) {
 #pragma unroll
@@ -159,50 +195,45 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
       }
     }
   }
-  __syncthreads();
-  const auto from_lanes = [&](int lane, int c) { return room[lane * all + c]; };
-  const auto store = [&](int c, const State& state) {
+  if (__syncthreads_and(stored)) return;
+  fold_columns<R>(all, args.lanes, room, [&](int lane, int c) { return room[lane * all + c]; });
+  if (args.chunks > 1) {
+    for (int c = thread; c < all; c += kBlockThreads) {
+      const ColumnPlace place = place_of(c / wide, c % wide);
+      if (place.exists) *place.partial<State>(args, place.chunk) = room[c];
+    }
+    __threadfence();
+    __syncthreads();
+    bool any = false;
+    if (thread < slots) {
+      const ColumnPlace place = place_of(thread, 0);
+      any = place.exists &&
+            take_ticket(args.tickets + place.outer * args.column_blocks + column_block,
+                        static_cast<uint32_t>(args.chunks));
+      last[thread] = any;
+    }
+    if (!__syncthreads_or(any)) return;
+    fold_columns<R>(all, args.chunks, room, [&](int chunk, int c) {
+      const ColumnPlace place = place_of(c / wide, c % wide);
+      State state;
+      R::start(state);
+      if (last[c / wide] && place.exists)
+        state = load_state<State>(reinterpret_cast<const char*>(place.partial<State>(args, chunk)));
+      return state;
+    });
+  }
+  for (int c = thread; c < all; c += kBlockThreads) {
     const ColumnPlace place = place_of(c / wide, c % wide);
-    if (!place.exists) return;
+    if (!place.exists || (args.chunks > 1 && !last[c / wide])) continue;
     OutputPlace output;
     output.add(args, 1, place.outer);
     output.move(args, place.column);
-    R::store(state, args, number_for<R, C>(args, args.input + output.input), output.results);
-  };
-  if (args.chunks == 1) return fold_columns<R>(all, args.lanes, room, from_lanes, store);
-  fold_columns<R>(all, args.lanes, room, from_lanes, [&](int c, const State& state) {
-    const ColumnPlace place = place_of(c / wide, c % wide);
-    if (place.exists) *place.partial<State>(args, place.chunk) = state;
-    __threadfence();
-  });
-  __syncthreads();
-  bool any = false;
-  if (thread < slots) {
-    const ColumnPlace place = place_of(thread, 0);
-    any =
-        place.exists && take_ticket(args.tickets + place.outer * args.column_blocks + column_block,
-                                    static_cast<uint32_t>(args.chunks));
-    last[thread] = any;
+    R::store(room[c], args, number_for<R, C>(args, args.input + output.input), output.results);
   }
-  if (!__syncthreads_or(any)) return;
-  fold_columns<R>(
-      all, args.chunks, room,
-      [&](int chunk, int c) {
-        const ColumnPlace place = place_of(c / wide, c % wide);
-        State state;
-        R::start(state);
-        if (last[c / wide] && place.exists)
-          state =
-              load_state<State>(reinterpret_cast<const char*>(place.partial<State>(args, chunk)));
-        return state;
-      },
-      [&](int c, const State& state) {
-        if (last[c / wide]) store(c, state);
-      });
 }
 
-// short: few elements for each output, one after the other in memory. The block brings a slab of
-// them to shared memory in vectors; then each thread has outputs of its own.
+// short: few elements for each output. The block brings a slab of them to shared memory, in vectors
+// where they follow each other; then each thread has outputs of its own.
 template <class Op, class Projection, class C, int V>
 __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Projection, C>, C>))
     reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
@@ -219,6 +250,8 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
   place.add(args, 1, outer);
   place.move(args, first);
   const char* const input = args.input + place.input;
+  const int64_t pitch = args.kept_strides[0], stride = args.reduced_strides[0];
+  const bool follow = stride == args.size && (outputs == 1 || pitch == reduced * stride);
   const int elements = outputs * reduced;
   const int padding = args.padding;
   const auto padded = [&](int element) {
@@ -232,7 +265,22 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
   };
   constexpr int kStep = kBlockThreads * V;
   int start = static_cast<int>(threadIdx.x) * V;
-  if (args.whole_rows && is_aligned(input)) {
+  if (!follow) {
+    const auto bring = [&](const auto& load) {
+#pragma unroll 4
+      for (int element = static_cast<int>(threadIdx.x); element < elements;
+           element += kBlockThreads) {
+        const auto row = static_cast<int>(args.row_divider.divide(element));
+        shared[padded(element)] = load(input + row * pitch + (element - row * reduced) * stride);
+      }
+    };
+    const bool brought =
+        args.whole_rows && with_stored_type<C>(args.type, [&](auto stored) {
+          bring([](const char* data) { return load_as<C, decltype(stored)>(data); });
+        });
+    if (!brought) bring([&](const char* data) { return load_rounded<C>(args, data); });
+    start = elements;
+  } else if (args.whole_rows && is_aligned(input)) {
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S));
@@ -266,7 +314,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
   for (int output = static_cast<int>(threadIdx.x); output < outputs; output += kBlockThreads) {
     typename R::Lane_ lane;
     R::start(lane);
-    const double number = number_for<R, C>(args, input + output * args.kept_strides[0]);
+    const double number = number_for<R, C>(args, input + output * pitch);
     for (int i = 0; i < reduced; ++i) {
       const double nth = R::kCounts ? 1.0 / (i + 1) : 0;
       R::add(lane, shared[padded(output * reduced + i)], static_cast<uint32_t>(i), nth, number);

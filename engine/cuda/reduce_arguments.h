@@ -14,7 +14,7 @@ namespace iterlab::cuda {
 //          with more than kBlockGroups of them, chunks of them are reduced so, and their states
 //          again
 //   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
-//   short  an output's elements, one after the other
+//   short  an output's elements, one after the other; outer with as few does the same
 // Lanes of a warp or a block are folded in halves, those of columns in turn by a few threads, as
 // many as the lanes and the width of a row leave. It is another tree than the CPU's, so bits differ
 // between the two.
@@ -44,13 +44,15 @@ constexpr int64_t chunk_rows(int64_t rows, int64_t most) {
   const int64_t share = (rows + most - 1) / most;
   return share < kChunkRows ? kChunkRows : share;
 }
-// Each lane has 32 rows or more. So many rows are rarely of many columns: a block takes a few of
+// short: outputs with at most so many elements are taken by one thread each, from shared memory.
+inline constexpr int64_t kMaxShort = 128;
+// Each lane has 64 rows or more. So many rows are rarely of many columns: a block takes a few of
 // them.
 inline constexpr int64_t kLongColumn = 1 << 20;
 constexpr int outer_lanes(int64_t rows) {
   if (rows >= kLongColumn) return kBlockThreads;
   int lanes = 1;
-  while (lanes < 16 && lanes * 64 <= rows) lanes *= 2;
+  while (lanes < 16 && lanes * kMaxShort < rows) lanes *= 2;
   return lanes;
 }
 // Columns of a thread: 16 bytes of a row, 8 of those of one byte. (With 32 bytes, two blocks fewer
@@ -58,9 +60,6 @@ constexpr int outer_lanes(int64_t rows) {
 // of a byte, 24 in place of 21.)
 constexpr int outer_width(int size) { return size >= 4 ? 16 / size : 8; }
 
-// short: outputs with at most so many contiguous elements are taken by one thread each, from shared
-// memory.
-inline constexpr int64_t kMaxShort = 128;
 // After every 2^padding elements a word of shared memory is left out (-1: never), so that few of 32
 // threads meet at a bank, neither where they write groups of `width` nor where they read elements
 // that are `reduced` apart.
@@ -112,7 +111,7 @@ struct ReduceArguments {
   int16_t padding;       // short: short_padding
   bool whole_rows;      // rows keep the alignment of the first, in whole groups but for an only row
   int64_t groups;       // inner: groups of one output
-  Divider row_divider;  // inner: groups of one row
+  Divider row_divider;  // inner: groups of one row; short: elements of one output
   int64_t chunk;        // groups or rows of a chunk
   int32_t chunks;
   Divider chunk_divider;

@@ -25,14 +25,21 @@ FormKernels form_kernels() {
   if constexpr (reduces<Op, C>()) {
     constexpr int V = group_width(sizeof(C));
     const void* outer = nullptr;
+    const void* outer_of_halves = nullptr;
     const void* short_inner = nullptr;
     if constexpr (!is_rare<C>) {
       constexpr int kWidth = outer_width(sizeof(C));
       outer = reinterpret_cast<const void*>(&reduce_outer_kernel<Op, Projection, C, kWidth>);
+      if constexpr (std::is_same_v<C, float>) {
+        constexpr int kOfHalves = outer_width(sizeof(Half));
+        outer_of_halves =
+            reinterpret_cast<const void*>(&reduce_outer_kernel<Op, Projection, C, kOfHalves>);
+      }
       short_inner = reinterpret_cast<const void*>(&reduce_short_kernel<Op, Projection, C, V>);
     }
     return {{reinterpret_cast<const void*>(&reduce_inner_kernel<Op, Projection, C, V>), outer,
              short_inner},
+            outer_of_halves,
             sizeof(typename Reducer<Op, Projection, C>::State),
             max_chunks(resident_inner<Reducer<Op, Projection, C>, C>)};
   } else {

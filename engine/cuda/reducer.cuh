@@ -114,6 +114,10 @@ struct Reducer {
     formulas::Meeting<Lane<T>> meet{Lane<T>(T(0)), Lane<T>(T(0))};
     if constexpr (kCounts) {
       if (other.count == 0) return;
+      if (state.count == 0) {
+        state = other;
+        return;
+      }
       const auto a = static_cast<double>(state.count), b = static_cast<double>(other.count);
       meet = {reducing::filled<Lane<T>>(b / (a + b)), reducing::filled<Lane<T>>(a * (b / (a + b)))};
       state.count += other.count;
