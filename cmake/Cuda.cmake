@@ -47,6 +47,7 @@ if(build_cuda)
   if(cuda_sources)
     # Kernels call the rare conversions as functions; linked as device code, each is there once, where a copy in every
     # kernel would double the library (3.1 MB for two operators instead of 1.4). Contraction is off as on the CPU.
+    # A profiler that shall show source lines wants -DCMAKE_CUDA_FLAGS=-lineinfo; they are most of a library that has them.
     add_library(iterlab_cuda SHARED ${cuda_sources} ${cuda_ops_sources})
     set_target_properties(iterlab_cuda PROPERTIES
       CUDA_SEPARABLE_COMPILATION ON CUDA_RESOLVE_DEVICE_SYMBOLS ON CUDA_VISIBILITY_PRESET hidden)
