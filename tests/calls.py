@@ -39,7 +39,6 @@ DEFAULT_ULPS = 2
 ULPS: dict[str, int] = dict.fromkeys(
     ["pow", "float_power", "ldexp", "asinh", "acosh", "sigmoid", "silu"], 4
 )
-# (CUDA's erfcxf is within 4 ulp, as is ATen's series.)
 ULPS |= dict.fromkeys(["i0", "special_i0e", "special_erfcx"], 8)
 ULPS |= dict.fromkeys(
     ["erfinv", "special_ndtri", "special_i1", "special_i1e", "digamma", "lgamma", "_polygamma"], 16
@@ -323,9 +322,8 @@ def expected_of_complex(
 ) -> tuple[torch.Tensor, ...]:
     """What torch says on the CPU in complex128: on the GPU it has formulas that cancel."""
     device = next(x.device for x in operands if isinstance(x, torch.Tensor) and x.is_cuda)
-    widest = [
-        samples.widest(samples.on_cpu(x)) if isinstance(x, torch.Tensor) else x for x in operands
-    ]
+    here = [samples.on_cpu(x) if isinstance(x, torch.Tensor) else x for x in operands]
+    widest = [samples.widest(x) if isinstance(x, torch.Tensor) else x for x in here]
     truth = outputs_of(invoke(twin(entry), entry, widest, parameters))
     dtype = result_dtype(entry, operands, parameters)
     return tuple(exact.to(dtype).to(device) for exact in truth)
@@ -335,8 +333,7 @@ def expected_of_half(
     entry: OpEntry, operands: Sequence[Any], parameters: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
     """The result in float, rounded once, of operands that are rounded to the half type first:
-    zero-dim ones and numbers too, but where ATen's kernel reads them at their own precision. On a
-    GPU, those that come with the launch do.
+    zero-dim ones and numbers too, but where ATen's kernel (on a GPU, any) takes them unrounded.
     """
     common, wide = common_dtype(promoted(entry, operands)), samples.WIDE_INPUTS.get(entry.name)
     on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in operands)
