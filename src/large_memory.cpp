@@ -22,6 +22,7 @@ struct Block {
   void* data;
   size_t bytes;
   c10::Allocator* owner;
+  bool offered = false;  // to the system
 };
 
 #if defined(MADV_HUGEPAGE) && defined(MADV_FREE)
@@ -47,6 +48,9 @@ void ask_for_huge_pages(const Block&) {}
 void offer_to_system(const Block&) {}
 constexpr size_t kDefaultKept = 0;
 #endif
+
+// Freed memory that is not offered to the system: Note [Fresh outputs].
+constexpr size_t kMostWarm = size_t{128} << 20;
 
 class LargeMemory final : public c10::Allocator {
  public:
@@ -76,17 +80,18 @@ class LargeMemory final : public c10::Allocator {
  private:
   static void free(void* data);
 
-  // A kept block that is not much larger than asked for, or none.
+  // A kept block that is not much larger than asked for, of equal ones the latest; or none.
   Block take(size_t bytes, const c10::Allocator* owner) {
     auto best = kept_.end();
     for (auto it = kept_.begin(); it != kept_.end(); ++it) {
       const bool fits = it->owner == owner && it->bytes >= bytes && it->bytes - bytes <= bytes / 4;
-      if (fits && (best == kept_.end() || it->bytes < best->bytes)) best = it;
+      if (fits && (best == kept_.end() || it->bytes <= best->bytes)) best = it;
     }
     if (best == kept_.end()) return {nullptr, 0, nullptr};
     const Block block = *best;
     kept_.erase(best);
     kept_bytes_ -= block.bytes;
+    if (!block.offered) warm_bytes_ -= block.bytes;
     return block;
   }
 
@@ -101,19 +106,28 @@ class LargeMemory final : public c10::Allocator {
 
   void keep(void* data) {
     const std::scoped_lock lock(mutex_);
-    const Block block = used_.extract(data).mapped();
+    Block block = used_.extract(data).mapped();
     if (block.bytes > most_kept_) return block.owner->raw_deallocate(block.data);
-    offer_to_system(block);
+    block.offered = false;
     kept_.push_back(block);
     kept_bytes_ += block.bytes;
+    warm_bytes_ += block.bytes;
     drop_down_to(most_kept_);
+    for (auto it = kept_.begin(); warm_bytes_ > kMostWarm; ++it) {
+      if (it->offered) continue;
+      offer_to_system(*it);
+      it->offered = true;
+      warm_bytes_ -= it->bytes;
+    }
   }
 
   // The oldest first.
   void drop_down_to(size_t bytes) {
     while (kept_bytes_ > bytes) {
-      kept_bytes_ -= kept_.front().bytes;
-      kept_.front().owner->raw_deallocate(kept_.front().data);
+      const Block& oldest = kept_.front();
+      kept_bytes_ -= oldest.bytes;
+      if (!oldest.offered) warm_bytes_ -= oldest.bytes;
+      oldest.owner->raw_deallocate(oldest.data);
       kept_.pop_front();
     }
   }
@@ -123,6 +137,7 @@ class LargeMemory final : public c10::Allocator {
   std::unordered_map<void*, Block> used_;
   std::deque<Block> kept_;  // the oldest first
   size_t kept_bytes_ = 0;
+  size_t warm_bytes_ = 0;  // of those that are not offered to the system
 };
 
 LargeMemory& the_memory() {

@@ -57,6 +57,29 @@ def test_threads_allocate_and_free() -> None:
 
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+OFFER = """
+import re, torch, iterlab
+x = torch.rand(8 * 2**20)  # 32 MiB
+def offered():
+    with open("/proc/self/smaps") as maps:
+        return sum(int(kib) for kib in re.findall(r"LazyFree: *(\\d+) kB", maps.read())) >> 10
+outputs = [iterlab.add(x, 1) for _ in range(6)]
+del outputs[:4]
+print(offered())
+outputs.clear()
+print(offered())
+"""
+
+
+@pytest.mark.skipif(not HUGE_PAGES.exists(), reason="Linux's memory map")
+def test_the_latest_freed_memory_stays_warm() -> None:
+    """Of 192 MiB that are freed, all but the latest 128 are offered to the system."""
+    done = subprocess.run([sys.executable, "-c", OFFER], check=True, capture_output=True, text=True)
+    few, many = map(int, done.stdout.split())
+    assert few == 0
+    assert 60 <= many <= 64
+
+
 COUNT_FAULTS = """
 import resource, torch, iterlab
 torch.set_num_threads(1)

@@ -122,15 +122,19 @@ def _output(case: Case, call: Call, form: str) -> torch.Tensor | None:
 
 
 def measure(case: Case, form: str, settings: Settings) -> Result | None:
-    """Measure a case on the current number of threads; None where the form is not for it."""
+    """Measure a case on the current number of threads; None where the form is not for it, or where
+    a quick look leaves it out: it takes the list of operators once, on all threads.
+    """
     if form == "new" and (case.out is not None or is_reduction(case)):
+        return None
+    count = torch.get_num_threads()
+    listed = case.group == "operator"
+    if settings.quick and listed and (form == "new" or count != max(settings.threads)):
         return None
     call = case.build(settings.n)
     out = _output(case, call, form)
-    count = torch.get_num_threads()
-    generic = (
-        count == min(settings.threads) and form == "out="
-    )  # slow, and the same ratio elsewhere
+    # Slow, and the same ratio elsewhere.
+    generic = count == min(settings.threads) and form == "out=" and not (settings.quick and listed)
     work = peers(call, out, generic, compiled=not settings.quick)
     x, y, result = (torch.ones(settings.n, settings.n) for _ in range(3))
     times = interleaved(work | {"reference": lambda: torch.add(x, y, out=result)}, settings.rounds)
