@@ -12,10 +12,10 @@ namespace iterlab {
 //    madvise, the usual setting): one fault for every 2 MiB instead of 512. NumPy asks from 4 MiB
 //    on too. ITERLAB_HUGE_PAGES=0 turns it off.
 //  - freed memory is kept for the next output of about its size, up to ITERLAB_KEPT_MEMORY MiB
-//    (default 512; 0 turns it off). All but the latest 128 MiB of it is marked MADV_FREE: the system
-//    may take it back whenever it needs memory, though until then it counts as the process's.
-//    (Marked as soon as freed, new outputs of 4 to 16 MiB took up to three times as long as ATen's,
-//    whose allocator keeps so much too.)
+//    (default 512; 0 turns it off). All but the latest 128 MiB of it is marked MADV_FREE: the
+//    system may take it back whenever it needs memory, though until then it counts as the
+//    process's. (Marked as soon as freed, new outputs of 4 to 16 MiB took up to three times as long
+//    as ATen's, whose allocator keeps so much too.)
 // On systems without madvise, neither is done.
 inline constexpr size_t kLargeFrom = size_t{4} << 20;
 
