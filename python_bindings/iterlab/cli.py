@@ -244,7 +244,9 @@ def _add_bench(commands: Any) -> None:
         "bench", help="share of the memory rate by operator, layout and dtype"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="16 MB operands, few rounds, no compiled peers"
+        "--quick",
+        action="store_true",
+        help="16 MB operands, few rounds, no compiled peers; the list of operators once",
     )
     parser.add_argument(
         "--case", action="append", metavar="TEXT", help="only cases whose name contains TEXT"
