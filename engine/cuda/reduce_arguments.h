@@ -17,7 +17,9 @@ namespace iterlab::cuda {
 //   short  an output's elements, one after the other; outer with as few does the same
 // Lanes of a warp or a block are folded in halves, those of columns in turn by a few threads, as
 // many as the lanes and the width of a row leave. It is another tree than the CPU's, so bits differ
-// between the two.
+// between the two. Which form it is follows from the strides: the bits of more than kMaxShort
+// elements differ between rows and columns, and so do those of a column alone, which is a row, and
+// one beside others.
 
 // Groups that one block of 256 threads reduces: 64 KiB of float. More are cut into chunks, at most
 // as many (`most`) as there are blocks on an H200 at once, so that all of them work until the end.
