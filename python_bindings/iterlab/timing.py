@@ -49,8 +49,8 @@ def interleaved(
 
     After a call that warms up, each of `rounds` rounds runs every peer once, or as often as it
     takes to last `least` seconds. A peer that has taken more than `most` seconds in all sits out.
-    A turn begins with a call that is not timed, so that the caches hold what the peer itself leaves
-    there, and each round has an order of its own: of operands that a large cache holds, each
+    A turn begins with two calls that are not timed, so that the caches hold what the peer itself
+    leaves there, and each round has an order of its own: of operands that a large cache holds, each
     reading in a row is faster than the one before, whoever reads.
     """
     seconds, spent, times = {}, dict.fromkeys(peers, 0.0), {name: [] for name in peers}  # type: ignore[var-annotated]
@@ -62,7 +62,8 @@ def interleaved(
         for name, work in orders.sample(list(peers.items()), len(peers)):
             if spent[name] > most:
                 continue
-            if seconds[name] < 25 * least:
+            if seconds[name] < 10 * least:
+                work()
                 work()
             calls = max(1, int(least / max(seconds[name], 1e-9)))
             taken = once(work, calls)
