@@ -41,6 +41,17 @@ struct LaneAccess<T, Lane<T>> {
   }
 };
 
+// Bools as bytes: GCC 12 makes no vectors of loops that negate a bool, or choose by one, but of
+// such that compare bytes. (Besides, a byte other than 0 and 1 is true.)
+template <>
+struct LaneAccess<bool, Lane<bool>> {
+  static constexpr int64_t width = 1;
+  static Lane<bool> load(const char* data, int64_t i) { return Lane<bool>(data[i] != 0); }
+  static void store(char* data, int64_t i, Lane<bool> value) {
+    data[i] = static_cast<char>(value.value);
+  }
+};
+
 // Moving bits needs no vector class, and a vector of complex numbers is no vector of 16-byte
 // elements.
 template <class Op, class T>

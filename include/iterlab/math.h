@@ -61,7 +61,11 @@ ITERLAB_FN bool isnan(Lane<T> x) {
 
 template <class T>
 ITERLAB_FN Lane<T> select(bool condition, Lane<T> if_true, Lane<T> if_false) {
-  return condition ? if_true : if_false;
+  if constexpr (std::is_same_v<T, bool>) {  // without a branch
+    return Lane<bool>((condition & if_true.value) | (!condition & if_false.value));
+  } else {
+    return condition ? if_true : if_false;
+  }
 }
 
 // 1 where the mask is true, 0 elsewhere: what an operator that returns bool gives its caller.

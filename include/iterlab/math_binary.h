@@ -69,13 +69,13 @@ template <class T>
 ITERLAB_FN Lane<T> maximum(Lane<T> a, Lane<T> b) {
   if (isnan(a)) return a;
   if (isnan(b)) return b;
-  return a.value < b.value ? b : a;
+  return select(a.value < b.value, b, a);
 }
 template <class T>
 ITERLAB_FN Lane<T> minimum(Lane<T> a, Lane<T> b) {
   if (isnan(a)) return a;
   if (isnan(b)) return b;
-  return b.value < a.value ? b : a;
+  return select(b.value < a.value, b, a);
 }
 
 // Note [Integer division]
