@@ -37,9 +37,9 @@ WITH_TWIN = [entry for entry in ELEMENTWISE if entry.torch_name is not None]
 # some, and rounds half types at every step of others.
 DEFAULT_ULPS = 2
 ULPS: dict[str, int] = dict.fromkeys(
-    ["pow", "float_power", "ldexp", "asinh", "acosh", "sigmoid", "silu"], 4
+    ["pow", "float_power", "ldexp", "asinh", "acosh", "sigmoid", "silu", "special_erfcx"], 4
 )
-ULPS |= dict.fromkeys(["i0", "special_i0e", "special_erfcx"], 8)
+ULPS |= dict.fromkeys(["i0", "special_i0e"], 8)
 ULPS |= dict.fromkeys(
     ["erfinv", "special_ndtri", "special_i1", "special_i1e", "digamma", "lgamma", "_polygamma"], 16
 )
@@ -325,8 +325,7 @@ def expected_of_complex(
     here = [samples.on_cpu(x) if isinstance(x, torch.Tensor) else x for x in operands]
     widest = [samples.widest(x) if isinstance(x, torch.Tensor) else x for x in here]
     truth = outputs_of(invoke(twin(entry), entry, widest, parameters))
-    dtype = result_dtype(entry, operands, parameters)
-    return tuple(exact.to(dtype).to(device) for exact in truth)
+    return tuple(x.to(result_dtype(entry, operands, parameters)).to(device) for x in truth)
 
 
 def expected_of_half(
@@ -451,7 +450,8 @@ def assert_close(got: torch.Tensor, want: torch.Tensor, tolerance: int, what: ob
 def assert_near(entry: OpEntry, got: torch.Tensor, want: torch.Tensor, what: object = "") -> None:
     """As near to torch as the operator's formula allows, on ordinary values."""
     if entry.name not in CANCELS or samples.is_integral(want.dtype) or want.element_size() == 1:
-        assert_close(got, want, ulps(entry, want.dtype), what)
+        both = 2 if want.is_cuda and entry.name == "special_erfcx" else 1  # CUDA's own errs too
+        assert_close(got, want, both * ulps(entry, want.dtype), what)
         return
     assert (got.dtype, got.shape) == (want.dtype, want.shape), (what, got, want)
     real = samples.REAL_OF.get(want.dtype, want.dtype)
