@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -285,6 +287,42 @@ def test_streams_and_graphs() -> None:
         x.normal_()
         graph.replay()
         assert torch.equal(total, ops.sum(x + x))
+
+
+def chain(x: torch.Tensor, between: Callable[[], None]) -> torch.Tensor:
+    """Each kernel reads what those before it wrote; `between` is called after each."""
+    steps: list[Callable[[torch.Tensor], torch.Tensor]] = [
+        lambda y: ops.add(y, x),
+        lambda y: ops.add(y, y.t()),
+        lambda y: ops.sub(y, ops.sum(y, [0], dtype=torch.int32)),
+        lambda y: ops.add(y, ops.sum(y, [1], True, dtype=torch.int32)),
+        lambda y: ops.add(y, ops.amax(y)),
+        lambda y: torch.cat([y[:, 1:], y[:, :1]], 1),  # a kernel of torch's
+        lambda y: ops.bitwise_xor(y[:, ::2].repeat_interleave(2, 1), y),
+        lambda y: ops.add(y, ops.sum(y.view(-1, 4), [1], dtype=torch.int32).repeat(4).view_as(y)),
+        lambda y: ops.add_(y, ops.add(y, x[:, :1].to(torch.int64)).to(torch.int32)),
+    ]
+    y = x
+    for step in steps * 5:
+        y = step(y)
+        between()
+    return y
+
+
+@pytest.mark.parametrize("side", [8, 64, 512, 2048])
+def test_launches_that_follow_each_other(side: int) -> None:
+    """A kernel may start while the one before still runs, and sees all that it wrote."""
+    x = torch.randint(0, 1000, (side, side), dtype=torch.int32, device="cuda")
+    want = chain(x, torch.cuda.synchronize)
+    for _ in range(10):
+        assert torch.equal(chain(x, lambda: None), want)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = chain(x, lambda: None)
+    for _ in range(10):
+        captured.zero_()
+        graph.replay()
+        assert torch.equal(captured, want)
 
 
 @pytest.mark.slow

@@ -11,41 +11,41 @@ inline constexpr TypeMask hot_elements = types<C>;
 template <>
 inline constexpr TypeMask hot_elements<float> = types<float, Half, BFloat16>;
 
-// Adds up offsets of `index` along some dims.
-template <int K>
-__device__ __forceinline__ void add_dims(const LoopDims& dims, int from, uint32_t index,
-                                         const int64_t* const (&strides)[K],
-                                         int64_t (&offsets)[K]) {
-#pragma unroll 1
-  for (int d = from; d < dims.ndim; ++d) {
-    const uint32_t next = dims.dividers[d].divide(index);
-    const uint32_t position = index - next * dims.dividers[d].divisor;
-    index = next;
-#pragma unroll
-    for (int k = 0; k < K; ++k) offsets[k] += static_cast<int64_t>(position) * strides[k][d];
-  }
-}
-
 // Where an output's elements begin, and where its results go.
 struct OutputPlace {
   int64_t input = 0;
   int64_t results[kMaxResults] = {};
 
-  // Dims [from, ndim) of the kept ones.
+  // `index` along the kept dims from `from` on.
   __device__ __forceinline__ void add(const ReduceArguments& args, int from, uint32_t index) {
-    int64_t offsets[1 + kMaxResults] = {};
-    add_dims(args.kept, from, index,
-             {args.kept_strides, args.results[0].strides, args.results[1].strides}, offsets);
-    input += offsets[0];
-    for (int i = 0; i < kMaxResults; ++i) results[i] += offsets[1 + i];
+#pragma unroll 1
+    for (int d = from; d < args.kept_dims; ++d) {
+      const KeptDim& dim = args.dims[d].kept;
+      const uint32_t next = dim.divider.divide(index);
+      move(dim, index - next * dim.divider.divisor);
+      index = next;
+    }
   }
-  // `position` along the first kept dim.
-  __device__ __forceinline__ void move(const ReduceArguments& args, int64_t position) {
-    if (args.kept.ndim == 0) return;
-    input += position * args.kept_strides[0];
-    for (int i = 0; i < kMaxResults; ++i) results[i] += position * args.results[i].strides[0];
+  // `position` along one.
+  __device__ __forceinline__ void move(const KeptDim& dim, int64_t position) {
+    input += position * dim.stride;
+    for (int i = 0; i < kMaxResults; ++i) results[i] += position * dim.results[i];
   }
 };
+
+// The offset of `index` along the reduced dims from `from` on.
+__device__ __forceinline__ int64_t reduced_offset(const ReduceArguments& args, int from,
+                                                  uint32_t index) {
+  int64_t offset = 0;
+#pragma unroll 1
+  for (int d = from; d < args.reduced_dims; ++d) {
+    const ReducedDim& dim = args.dims[d].reduced;
+    const uint32_t next = dim.divider.divide(index);
+    offset += static_cast<int64_t>(index - next * dim.divider.divisor) * dim.stride;
+    index = next;
+  }
+  return offset;
+}
 
 // Calls fn(S{}) with the stored type of the elements, if it is one of the usual; false if not.
 template <class C, class Fn>
@@ -154,7 +154,7 @@ __device__ __forceinline__ void numbers_for(const ReduceArguments& args, const c
                                             int valid, double (&numbers)[V]) {
   if constexpr (R::kShifted) {
     C firsts[V] = {};
-    if (valid > 0) load_any<C, V>(args, data, args.kept_strides[0], 0, valid, firsts);
+    if (valid > 0) load_any<C, V>(args, data, args.dims[0].kept.stride, 0, valid, firsts);
 #pragma unroll
     for (int j = 0; j < V; ++j) numbers[j] = R::origin(firsts[j]);
   } else {
@@ -228,9 +228,9 @@ template <class R, class C, int V>
 __device__ __forceinline__ typename R::State collect_groups(const ReduceArguments& args,
                                                             const char* input, int64_t begin,
                                                             int64_t end, int lane) {
-  const int64_t n = args.reduced_size, stride = args.reduced_strides[0];
+  const int64_t n = args.reduced_size, stride = args.dims[0].reduced.stride;
   const auto lanes = static_cast<int64_t>(args.lanes);
-  const bool one_row = args.inside.ndim <= 1;
+  const bool one_row = args.reduced_dims <= 1;
   const auto row_of = [&](int64_t group) -> int64_t {
     return one_row ? 0 : args.row_divider.divide(static_cast<uint32_t>(group));
   };
@@ -238,9 +238,7 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
     return (group - row * args.row_divider.divisor) * V;
   };
   const auto row_data = [&](int64_t row) {
-    int64_t offset[1] = {0};
-    add_dims(args.inside, 1, static_cast<uint32_t>(row), {args.reduced_strides}, offset);
-    return input + offset[0];
+    return input + reduced_offset(args, 1, static_cast<uint32_t>(row));
   };
   const int64_t first_row = row_of(begin);
   const int64_t base = first_row * n + column_of(begin, first_row);  // element number of the chunk
@@ -285,12 +283,12 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
           from += U * step;
         };
         in_batches<WholeGroup<S, V>, U>(rest, load, add_all);
-      } else if (args.inside.ndim == 2) {
+      } else if (args.reduced_dims == 2) {
         // Rows a stride apart: to the next group, and back by a row where that is in another.
         const auto per_row = static_cast<int>(args.row_divider.divisor);
         const auto rows = static_cast<int>(args.row_divider.divide(args.lanes));
         const int columns = args.lanes - rows * per_row;
-        const int64_t pitch = args.reduced_strides[1];
+        const int64_t pitch = args.dims[1].reduced.stride;
         const int64_t step = rows * pitch + columns * kBytes, wrap = pitch - per_row * kBytes;
         const int64_t row = row_of(group);
         auto column = static_cast<int>(group - row * per_row);
@@ -349,10 +347,8 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
   const auto lanes = static_cast<uint32_t>(args.lanes);
   uint32_t at = static_cast<uint32_t>(lane);  // the next row
   const auto row_data = [&](uint32_t row) {
-    if (args.inside.ndim <= 1) return input + (begin + row) * args.reduced_strides[0];
-    int64_t offset[1] = {0};
-    add_dims(args.inside, 0, static_cast<uint32_t>(begin) + row, {args.reduced_strides}, offset);
-    return input + offset[0];
+    if (args.reduced_dims <= 1) return input + (begin + row) * args.dims[0].reduced.stride;
+    return input + reduced_offset(args, 0, static_cast<uint32_t>(begin) + row);
   };
   typename R::Lane_ sums[V];
 #pragma unroll
@@ -385,8 +381,8 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
           }
         };
         const int rest = steps(at, rows, args.lanes);
-        if (args.inside.ndim <= 1) {
-          const int64_t step = lanes * args.reduced_strides[0];
+        if (args.reduced_dims <= 1) {
+          const int64_t step = lanes * args.dims[0].reduced.stride;
           const char* from = row_data(at);
           const auto load = [&](Incoming(&incoming)[U], int count) {
 #pragma unroll
@@ -410,7 +406,7 @@ __device__ __forceinline__ void collect_rows(const ReduceArguments& args, const 
   }
   while (at < rows) {
     C values[V];
-    load_any<C, V>(args, row_data(at), args.kept_strides[0], 0, valid, values);
+    load_any<C, V>(args, row_data(at), args.dims[0].kept.stride, 0, valid, values);
     add(values);
   }
 #pragma unroll

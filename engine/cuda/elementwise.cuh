@@ -334,8 +334,10 @@ struct RowGroup {
 template <class Op, class T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     strided_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
+  let_next_start();
   const RowGroup<typename Functor<Op, T>::RowArguments, V> place(
       args, static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
+  wait_for_earlier();
   if (!place.exists()) return;
   const auto stride = [&](int i) -> int64_t { return args.strides[i][0]; };
   const auto data = [&](int i) {
@@ -395,6 +397,7 @@ __device__ __forceinline__ void run_elements(const typename Functor<Op, T>::Elem
   }
   int32_t offsets[N][V] = {};
   element_offsets(args, index, offsets);
+  wait_for_earlier();
   T in[F::kInputs][V];
   std::tuple<RawGroup<F::input_types(I), V>...> raw;
   const auto is_fast = [&](auto i) {
@@ -443,6 +446,7 @@ __device__ __forceinline__ void run_elements(const typename Functor<Op, T>::Elem
 template <class Op, class T, int V>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kResidentBlocks)
     generic_kernel(const __grid_constant__ typename Functor<Op, T>::ElementArguments args) {
+  let_next_start();
   run_elements<Op, T, V>(args, std::make_index_sequence<Op::num_inputs>{});
 }
 

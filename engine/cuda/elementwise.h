@@ -11,6 +11,7 @@ namespace iterlab::cuda {
 struct Context {
   void* stream = nullptr;
   int multiprocessors = 1;
+  bool overlaps = false;  // Note [Overlapping launches]
 };
 
 // One operand: memory of the device, or a number that travels with the launch.

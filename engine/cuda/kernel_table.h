@@ -39,7 +39,8 @@ struct FormKernels {
   const void* by_form[kReduceFormNames.size()];
   const void* outer_of_halves;  // outer, of elements stored in half of their compute type's size
   int state_bytes;              // of a partial state
-  int most_chunks;              // of one output
+  int most_group_chunks;        // of one output, inner
+  int most_row_chunks;          // the same, outer
 };
 
 struct ReduceVariant {

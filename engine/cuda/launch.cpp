@@ -27,10 +27,18 @@ void launch_kernel(const OpInfo& op, const char* what, const void* kernel, Grid 
     noted->push_back({what, grid, threads, shared_bytes});
     return;
   }
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(grid.x, grid.y);
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<size_t>(shared_bytes);
+  config.stream = static_cast<cudaStream_t>(context.stream);
+  config.attrs = &overlap;
+  config.numAttrs = context.overlaps ? 1 : 0;
   void* pointers[] = {arguments};
-  const cudaError_t error = cudaLaunchKernel(
-      kernel, dim3(grid.x, grid.y), dim3(static_cast<unsigned>(threads)), pointers,
-      static_cast<size_t>(shared_bytes), static_cast<cudaStream_t>(context.stream));
+  const cudaError_t error = cudaLaunchKernelExC(&config, kernel, pointers);
   if (error == cudaSuccess) return;
   (void)cudaGetLastError();  // an error that is not sticky must not meet the next caller
   throw PlanError(PlanError::Kind::Runtime, op,

@@ -4,6 +4,7 @@
 
 #include "engine/cuda/arguments.h"
 #include "engine/cuda/convert.cuh"
+#include "engine/cuda/launch_order.cuh"
 
 #include <cstring>
 

@@ -1,6 +1,8 @@
-// Elements of a byte each, collected four at a time.
+// Elements of a byte each, four at a time.
 #pragma once
 
+#include "iterlab/ops/binary.h"
+#include "iterlab/ops/integer.h"
 #include "iterlab/reduce_formulas.h"
 
 #include <concepts>
@@ -55,5 +57,42 @@ struct PackedBytes<formulas::All, C> {
     return nonzero_bytes(word) == 0x80808080u ? all : uint8_t{0};
   }
 };
+
+// a + b * factor, byte by byte. Both halves of a product of two bytes and two more fit into 16 bits
+// (255 * 255 + 255 < 65536), so one multiplication serves two bytes.
+__device__ __forceinline__ uint32_t multiply_add_bytes(uint32_t a, uint32_t b, uint8_t factor) {
+  constexpr uint32_t kEven = 0x00ff00ffu;
+  const uint32_t even = (a & kEven) + (b & kEven) * factor;
+  const uint32_t odd = (a >> 8 & kEven) + (b >> 8 & kEven) * factor;
+  return __byte_perm(even, odd, 0x6240);
+}
+
+template <class T, class... Types>
+inline constexpr bool is_one_of = (std::same_as<T, Types> || ...);
+
+// Whether Op has a formula for words of elements T: the same results as element by element, in a
+// fraction of the instructions that take bytes out of words and put them back.
+template <class Op, class T>
+inline constexpr bool has_word_formula =
+    is_one_of<T, int8_t, uint8_t> &&
+    is_one_of<Op, ops::Add, ops::Sub, ops::Rsub, ops::BitwiseAnd, ops::BitwiseOr, ops::BitwiseXor>;
+
+// `parameter`: the first, if there is one.
+template <class Op, class T>
+__device__ __forceinline__ uint32_t word_formula(T parameter, uint32_t input, uint32_t other) {
+  if constexpr (std::same_as<Op, ops::Add>) {
+    return multiply_add_bytes(input, other, static_cast<uint8_t>(parameter));
+  } else if constexpr (std::same_as<Op, ops::Sub>) {
+    return multiply_add_bytes(input, other, static_cast<uint8_t>(-parameter));
+  } else if constexpr (std::same_as<Op, ops::Rsub>) {
+    return multiply_add_bytes(other, input, static_cast<uint8_t>(-parameter));
+  } else if constexpr (std::same_as<Op, ops::BitwiseAnd>) {
+    return input & other;
+  } else if constexpr (std::same_as<Op, ops::BitwiseOr>) {
+    return input | other;
+  } else {
+    return input ^ other;
+  }
+}
 
 }  // namespace iterlab::cuda

@@ -64,28 +64,25 @@ class Run {
     args.element_type = static_cast<int16_t>(rounds ? type_index(plan_.element_dtype) : -1);
     args.number = plan_.number;
     args.reduced = plan_.reduced;
-    args.kept.ndim = kept;
+    args.kept_dims = static_cast<int16_t>(kept);
     args.outputs = 1;
+    args.dims[0] = {};
     for (int d = 0; d < kept; ++d) {
+      KeptDim& dim = args.dims[d].kept;
       args.outputs *= plan_.kept_shape[d];
-      args.kept.dividers[d] = Divider(std::min(plan_.kept_shape[d], kMaxIndex));
-      args.kept_strides[d] = plan_.kept_input_strides[d];
-      for (size_t k = 0; k < kMaxResults; ++k)
-        args.results[k].strides[d] = plan_.kept_output_strides[k][d];
+      dim.divider = Divider(std::min(plan_.kept_shape[d], kMaxIndex));
+      dim.stride = plan_.kept_input_strides[d];
+      for (size_t k = 0; k < kMaxResults; ++k) dim.results[k] = plan_.kept_output_strides[k][d];
     }
     args.kept_size = kept > 0 ? plan_.kept_shape[0] : 1;
-    if (kept == 0) {
-      args.kept_strides[0] = 0;
-      for (ReduceResult& result : args.results) result.strides[0] = 0;
-    }
-    args.inside.ndim = plan_.reduced_shape.size();
-    for (int d = 0; d < args.inside.ndim; ++d) {
-      args.inside.dividers[d] = Divider(std::clamp<int64_t>(plan_.reduced_shape[d], 1, kMaxIndex));
-      args.reduced_strides[d] = plan_.reduced_strides[d];
+    args.reduced_dims = static_cast<int16_t>(plan_.reduced_shape.size());
+    args.dims[0].reduced.stride = args.size;
+    for (int d = 0; d < args.reduced_dims; ++d) {
+      args.dims[d].reduced = {Divider(std::clamp<int64_t>(plan_.reduced_shape[d], 1, kMaxIndex)),
+                              plan_.reduced_strides[d]};
     }
     args.reduced_size =
-        args.inside.ndim > 0 ? plan_.reduced_shape[0] : std::min<int64_t>(plan_.reduced, 1);
-    if (args.inside.ndim == 0) args.reduced_strides[0] = args.size;
+        args.reduced_dims > 0 ? plan_.reduced_shape[0] : std::min<int64_t>(plan_.reduced, 1);
     for (int k = 0; k < plan_.op->num_outputs; ++k) {
       const auto i = static_cast<size_t>(k);
       args.results[i].data = outputs[i];
@@ -111,8 +108,8 @@ class Run {
   // However few the outputs: which form it is decides how elements are combined.
   bool fits_short(const ReduceArguments& args) const {
     return kernel_of(ReduceForm::short_inner) != nullptr && plan_.reduced > 1 &&
-           plan_.reduced <= kMaxShort && args.inside.ndim == 1 &&
-           (args.reduced_strides[0] == args.size || !fits_outer(args));
+           plan_.reduced <= kMaxShort && args.reduced_dims == 1 &&
+           (args.dims[0].reduced.stride == args.size || !fits_outer(args));
   }
 
   // short_padding, found once for each.
@@ -144,9 +141,9 @@ class Run {
   }
 
   bool fits_outer(const ReduceArguments& args) const {
-    const bool index_fits = args.inside.ndim <= 1 || plan_.reduced <= kMaxIndex;
+    const bool index_fits = args.reduced_dims <= 1 || plan_.reduced <= kMaxIndex;
     return kernel_of(ReduceForm::outer) != nullptr && plan_.form == ReduceForm::outer &&
-           plan_.reduced > 0 && args.kept.ndim > 0 && args.kept_strides[0] == args.size &&
+           plan_.reduced > 0 && args.kept_dims > 0 && args.dims[0].kept.stride == args.size &&
            index_fits;
   }
 
@@ -158,13 +155,14 @@ class Run {
     int columns = 1;
     while (columns < kBlockThreads / lanes && columns < threads) columns *= 2;
     const int slots = kBlockThreads / (lanes * columns);
-    for (int d = 0; d < args.inside.ndim; ++d)
-      args.whole_rows = args.whole_rows && args.reduced_strides[d] % 16 == 0;
+    const int access = std::min<int>(16, width * args.size);
+    for (int d = 0; d < args.reduced_dims; ++d)
+      args.whole_rows = args.whole_rows && args.dims[d].reduced.stride % access == 0;
     args.lanes = static_cast<int16_t>(lanes);
     args.columns = columns;
     args.column_blocks = (threads + columns - 1) / columns;
     args.column_divider = Divider(args.column_blocks);
-    args.chunk = chunk_rows(plan_.reduced, kernels_->most_chunks);
+    args.chunk = chunk_rows(plan_.reduced, kernels_->most_row_chunks);
     args.chunks = static_cast<int32_t>((plan_.reduced + args.chunk - 1) / args.chunk);
     args.chunk_divider = Divider(args.chunks);
     const int64_t units = outer_outputs(args) * args.chunks;
@@ -179,13 +177,14 @@ class Run {
     const int64_t rows = args.reduced_size == 0 ? 0 : plan_.reduced / args.reduced_size;
     args.row_divider = Divider(std::max<int64_t>(per_row, 1));
     args.groups = per_row * rows;
-    args.whole_rows = args.whole_rows && args.reduced_strides[0] == args.size &&
+    args.whole_rows = args.whole_rows && args.dims[0].reduced.stride == args.size &&
                       (rows == 1 || args.reduced_size % width_ == 0);
-    for (int d = 1; d < args.inside.ndim; ++d)
-      args.whole_rows = args.whole_rows && args.reduced_strides[d] % 16 == 0;
+    for (int d = 1; d < args.reduced_dims; ++d)
+      args.whole_rows = args.whole_rows && args.dims[d].reduced.stride % 16 == 0;
     if (args.groups > kMaxIndex) too_large();
     args.lanes = static_cast<int16_t>(inner_lanes(args.groups));
-    args.chunk = chunk_groups(args.groups, kernels_->most_chunks);
+    args.chunk =
+        chunk_groups(args.groups, int64_t{width_} * args.size, kernels_->most_group_chunks);
     args.chunks =
         static_cast<int32_t>(std::max<int64_t>((args.groups + args.chunk - 1) / args.chunk, 1));
     args.chunk_divider = Divider(args.chunks);

@@ -23,6 +23,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
     reduce_inner_kernel(const __grid_constant__ ReduceArguments args) {
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
+  fetch_arguments<kHotArguments>(args);
   const int lanes = args.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
   uint32_t output = blockIdx.x, chunk = 0;
   if (args.chunks > 1) {
@@ -36,8 +37,10 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
   if (exists) place.add(args, 0, output);
   const int64_t begin = chunk * args.chunk;
   const int64_t end = exists ? min(args.groups, begin + args.chunk) : 0;
+  wait_for_earlier();
   State state =
       collect_groups<R, C, V>(args, args.input + place.input, exists ? begin : 0, end, lane);
+  let_next_start();
   if (lanes < kBlockThreads) {
     fold_lanes<R>(state, lanes);
     if (exists && lane == 0)
@@ -46,18 +49,18 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
   }
   fold_block<R>(state);
   if (args.chunks > 1) {
-    auto* const partials = args.partials + static_cast<int64_t>(output) * args.chunks *
-                                               static_cast<int64_t>(sizeof(State));
+    auto* const partials =
+        reinterpret_cast<State*>(args.partials) + static_cast<int64_t>(output) * args.chunks;
     __shared__ bool last;
     if (threadIdx.x == 0) {
-      reinterpret_cast<State*>(partials)[chunk] = state;
+      partials[chunk] = state;
       last = take_ticket(args.tickets + output, static_cast<uint32_t>(args.chunks));
     }
     __syncthreads();
     if (!last) return;
     R::start(state);
     for (int c = static_cast<int>(threadIdx.x); c < args.chunks; c += kBlockThreads)
-      R::combine(state, load_state<State>(partials + c * static_cast<int64_t>(sizeof(State))));
+      R::combine(state, load_state<State>(partials + c));
     fold_block<R>(state);
   }
   if (threadIdx.x == 0)
@@ -70,7 +73,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
 template <class R, class Load>
 __device__ __forceinline__ void fold_columns(int columns, int count, typename R::State* room,
                                              const Load& load) {
-  constexpr int kAtOnce = sizeof(typename R::State) <= 8 ? 4 : 1;
+  constexpr int kAtOnce = sizeof(typename R::State) <= 8 ? 8 : 1;
   const auto thread = static_cast<int>(threadIdx.x);
   const int abreast = min(columns, kBlockThreads), sharers = kBlockThreads / abreast;
   const int part = thread / abreast;
@@ -123,7 +126,8 @@ __device__ __forceinline__ bool store_together(const typename R::State (&states)
                                                const double (&numbers)[V], int64_t offset) {
   using T = typename R::Result;
   const ReduceResult& to = args.results[0];
-  if (to.type != to.result_type || to.strides[0] != to.size || !is_hot<hot_results<T>>(to.type))
+  if (to.type != to.result_type || args.dims[0].kept.results[0] != to.size ||
+      !is_hot<hot_results<T>>(to.type))
     return false;
   T results[V];
 #pragma unroll
@@ -146,6 +150,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
   __shared__ alignas(16) char shared[kBlockThreads * V * sizeof(State)];
   __shared__ bool last[kBlockThreads];
   auto* const room = reinterpret_cast<State*>(shared);
+  fetch_arguments<kHotArguments>(args);
   const auto thread = static_cast<int>(threadIdx.x);
   const int wide = args.columns * V;  // columns of a slot
   const int slots = kBlockThreads / (args.columns * args.lanes), all = slots * wide;
@@ -169,12 +174,14 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     OutputPlace output;
     if (place.exists) {
       output.add(args, 1, place.outer);
-      output.move(args, start);
+      output.move(args.dims[0].kept, start);
     }
     const int64_t begin = place.chunk * args.chunk;
     const int64_t end = place.exists ? min(args.reduced, begin + args.chunk) : begin;
     State states[V];
+    wait_for_earlier();
     collect_rows<R, C, V>(args, args.input + output.input, begin, end, lane, valid, states);
+    let_next_start();
     stored = !place.exists;
     if constexpr (!R::kPositions && Op::num_outputs == 1) {
       // Few rows: what a thread has is the whole of its columns.
@@ -202,7 +209,6 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
       const ColumnPlace place = place_of(c / wide, c % wide);
       if (place.exists) *place.partial<State>(args, place.chunk) = room[c];
     }
-    __threadfence();
     __syncthreads();
     bool any = false;
     if (thread < slots) {
@@ -218,7 +224,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
       State state;
       R::start(state);
       if (last[c / wide] && place.exists)
-        state = load_state<State>(reinterpret_cast<const char*>(place.partial<State>(args, chunk)));
+        state = load_state<State>(place.partial<State>(args, chunk));
       return state;
     });
   }
@@ -227,7 +233,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     if (!place.exists || (args.chunks > 1 && !last[c / wide])) continue;
     OutputPlace output;
     output.add(args, 1, place.outer);
-    output.move(args, place.column);
+    output.move(args.dims[0].kept, place.column);
     R::store(room[c], args, number_for<R, C>(args, args.input + output.input), output.results);
   }
 }
@@ -240,6 +246,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
   using R = Reducer<Op, Projection, C>;
   extern __shared__ char shared_bytes[];
   C* const shared = reinterpret_cast<C*>(shared_bytes);
+  fetch_arguments<kHotArguments>(args);
   const auto reduced = static_cast<int>(args.reduced);
   const uint32_t outer = args.column_divider.divide(blockIdx.x);
   const int64_t slab = blockIdx.x - outer * args.column_divider.divisor;
@@ -248,9 +255,9 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
       static_cast<int>(min(static_cast<int64_t>(args.columns), args.kept_size - first));
   OutputPlace place;
   place.add(args, 1, outer);
-  place.move(args, first);
+  place.move(args.dims[0].kept, first);
   const char* const input = args.input + place.input;
-  const int64_t pitch = args.kept_strides[0], stride = args.reduced_strides[0];
+  const int64_t pitch = args.dims[0].kept.stride, stride = args.dims[0].reduced.stride;
   const bool follow = stride == args.size && (outputs == 1 || pitch == reduced * stride);
   const int elements = outputs * reduced;
   const int padding = args.padding;
@@ -264,6 +271,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
     }
   };
   constexpr int kStep = kBlockThreads * V;
+  wait_for_earlier();
   int start = static_cast<int>(threadIdx.x) * V;
   if (!follow) {
     const auto bring = [&](const auto& load) {
@@ -311,6 +319,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
     place_group(values, start, count);
   }
   __syncthreads();
+  let_next_start();
   for (int output = static_cast<int>(threadIdx.x); output < outputs; output += kBlockThreads) {
     typename R::Lane_ lane;
     R::start(lane);
@@ -321,7 +330,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
     }
     int64_t offsets[kMaxResults];
     for (int i = 0; i < kMaxResults; ++i)
-      offsets[i] = place.results[i] + output * args.results[i].strides[0];
+      offsets[i] = place.results[i] + output * args.dims[0].kept.results[i];
     R::store(R::state_of(lane, 0, reduced), args, number, offsets);
   }
 }

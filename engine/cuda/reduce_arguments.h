@@ -4,6 +4,8 @@
 #include "engine/cuda/arguments.h"
 #include "iterlab/reduce_facts.h"
 
+#include <cstddef>
+
 namespace iterlab::cuda {
 
 // Note [Same bits on the GPU]
@@ -11,8 +13,7 @@ namespace iterlab::cuda {
 // (and of the reduced dims they are spread over): not of the number of outputs, the device, or
 // which block comes first. What fixes it:
 //   inner  groups of V elements go to P lanes in turn, P from the number of groups (inner_lanes);
-//          with more than kBlockGroups of them, chunks of them are reduced so, and their states
-//          again
+//          with more than kChunkBytes, chunks of them are reduced so, and their states again
 //   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
 //   short  an output's elements, one after the other; outer with as few does the same
 // Lanes of a warp or a block are folded in halves, those of columns in turn by a few threads, as
@@ -21,15 +22,17 @@ namespace iterlab::cuda {
 // elements differ between rows and columns, and so do those of a column alone, which is a row, and
 // one beside others.
 
-// Groups that one block of 256 threads reduces: 64 KiB of float. More are cut into chunks, at most
-// as many (`most`) as there are blocks on an H200 at once, so that all of them work until the end.
-inline constexpr int64_t kBlockGroups = 2048, kChunkGroups = 2048;
+// Bytes that one block of 256 threads reduces. More are cut into chunks of at least as many, at
+// most as many (`most`) as there are blocks on an H200 at once, so that all of them work until the
+// end.
+inline constexpr int64_t kChunkBytes = 65536;
 constexpr int max_chunks(int resident) { return resident * 128; }
-constexpr int64_t chunk_groups(int64_t groups, int64_t most) {
-  if (groups <= kBlockGroups) return kBlockGroups;
+constexpr int64_t chunk_groups(int64_t groups, int64_t group_bytes, int64_t most) {
+  const int64_t least = kChunkBytes / group_bytes;
+  if (groups <= least) return least;
   const int64_t share = (groups + most - 1) / most;
   const int64_t whole = (share + kBlockThreads - 1) / kBlockThreads * kBlockThreads;
-  return whole < kChunkGroups ? kChunkGroups : whole;
+  return whole < least ? least : whole;
 }
 // Lanes for one output. A warp takes up to 32 groups a lane: below that, a block would spend more
 // on its barriers than on its loads. A lane has four at least, for the sake of its own beginning
@@ -41,18 +44,21 @@ constexpr int inner_lanes(int64_t groups) {
   return lanes;
 }
 
-inline constexpr int64_t kChunkRows = 1024;
+// Rows of a chunk, at least. Before it ends, a block spends as long on what its lanes and its
+// column's other blocks have collected as on some 600 rows: longer chunks leave SMs idle where
+// columns are few.
+constexpr int64_t least_rows(int64_t rows) { return rows <= 4096 ? 1024 : 2048; }
 constexpr int64_t chunk_rows(int64_t rows, int64_t most) {
-  const int64_t share = (rows + most - 1) / most;
-  return share < kChunkRows ? kChunkRows : share;
+  const int64_t share = (rows + most - 1) / most, least = least_rows(rows);
+  return share < least ? least : share;
 }
 // short: outputs with at most so many elements are taken by one thread each, from shared memory.
 inline constexpr int64_t kMaxShort = 128;
-// Each lane has 64 rows or more. So many rows are rarely of many columns: a block takes a few of
-// them.
+// Each lane has 64 rows or more. So many rows are rarely of many columns: a block takes 32 bytes of
+// each.
 inline constexpr int64_t kLongColumn = 1 << 20;
 constexpr int outer_lanes(int64_t rows) {
-  if (rows >= kLongColumn) return kBlockThreads;
+  if (rows >= kLongColumn) return kBlockThreads / 2;
   int lanes = 1;
   while (lanes < 16 && lanes * kMaxShort < rows) lanes *= 2;
   return lanes;
@@ -85,44 +91,56 @@ constexpr int short_padding(int64_t reduced, int64_t width) {
 // Elements of a block: 32 KiB, so that 6 blocks share an SM.
 constexpr int short_elements(int size) { return 32768 / (size < 4 ? 4 : size); }
 
-struct LoopDims {
-  int32_t ndim;
-  Divider dividers[kMaxLoopDims];
+// Dims of a launch, fastest first: number d of the kept ones, and number d of the reduced ones.
+// (They have nothing to do with each other, but that of each the first is read most.)
+struct KeptDim {
+  Divider divider;
+  int64_t stride;                // of the input, bytes, as all strides here
+  int64_t results[kMaxResults];  // of the results
+};
+struct ReducedDim {
+  Divider divider;
+  int64_t stride;
+};
+struct LoopDim {
+  KeptDim kept;
+  ReducedDim reduced;
 };
 
 struct ReduceResult {
   char* data;
-  int16_t type;                   // TypeIndex of the memory
-  int16_t size;                   // bytes of an element there
-  int16_t result_type;            // of the result, which out= may hold in another dtype
-  int64_t strides[kMaxLoopDims];  // along the kept dims, bytes
+  int16_t type;         // TypeIndex of the memory
+  int16_t size;         // bytes of an element there
+  int16_t result_type;  // of the result, which out= may hold in another dtype
 };
 
+// What most calls read is in the first 256 bytes. Note [Arguments]
 struct ReduceArguments {
   const char* input;
   int16_t type, size;    // of the elements in memory
   int16_t element_type;  // what they are converted to first, where that rounds; else -1
   int16_t lanes;         // P, L
-  double number;         // the reduction's own
   int64_t reduced;       // elements of one output
   int64_t outputs;
-  LoopDims kept, inside;  // kept dims; reduced dims, from the second on where kept apart
-  int64_t kept_strides[kMaxLoopDims], reduced_strides[kMaxLoopDims];
-  int64_t reduced_size;  // of the fastest reduced dim
-  int64_t kept_size;     // of the fastest kept dim
-  int16_t padding;       // short: short_padding
-  bool whole_rows;      // rows keep the alignment of the first, in whole groups but for an only row
-  int64_t groups;       // inner: groups of one output
-  Divider row_divider;  // inner: groups of one row; short: elements of one output
-  int64_t chunk;        // groups or rows of a chunk
+  int64_t reduced_size, kept_size;  // of the fastest reduced and kept dims
+  int16_t reduced_dims, kept_dims;
+  int16_t padding;  // short: short_padding
+  bool whole_rows;  // rows keep the alignment of the first, in whole groups but for an only row
+  int64_t groups;   // inner: groups of one output
+  int64_t chunk;    // groups or rows of a chunk
   int32_t chunks;
-  Divider chunk_divider;
   int32_t columns;         // outer: column threads of a block
+  Divider row_divider;     // inner: groups of one row; short: elements of one output
+  Divider chunk_divider;   // chunks
+  Divider column_divider;  // outer: column_blocks; short: blocks of a slab
   int64_t column_blocks;   // outer: blocks along the fastest kept dim
-  Divider column_divider;  // the same; short: blocks of a slab
+  double number;           // the reduction's own
   char* partials;          // states of chunks, by output and chunk
   uint32_t* tickets;       // chunks that are done, by output; 0 between launches
   ReduceResult results[kMaxResults];
+  LoopDim dims[kMaxLoopDims];
 };
+inline constexpr int kHotArguments = 256;
+static_assert(offsetof(ReduceArguments, dims) + sizeof(LoopDim) <= kHotArguments);
 
 }  // namespace iterlab::cuda

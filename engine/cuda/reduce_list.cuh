@@ -41,7 +41,8 @@ FormKernels form_kernels() {
              short_inner},
             outer_of_halves,
             sizeof(typename Reducer<Op, Projection, C>::State),
-            max_chunks(resident_inner<Reducer<Op, Projection, C>, C>)};
+            max_chunks(resident_inner<Reducer<Op, Projection, C>, C>),
+            max_chunks(resident_outer<Reducer<Op, Projection, C>, C>)};
   } else {
     return {};
   }

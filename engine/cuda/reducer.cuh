@@ -6,6 +6,8 @@
 #include "engine/cuda/reduce_arguments.h"
 #include "iterlab/reduce_formulas.h"
 
+#include <cuda/atomic>
+
 namespace iterlab::cuda {
 
 // Through the result's dtype, where that rounds, into the dtype of the memory.
@@ -302,34 +304,26 @@ __device__ __forceinline__ void fold_block(typename R::State& state) {
 // Note [Tickets]
 // The last of the blocks that share an output combines their states, in their order, so that one
 // launch does. Each block writes its states, makes them visible, and takes a ticket; who gets the
-// last one finds all states written. The counter is then 0 again for the next launch on the stream.
+// last one finds all states written: taking it releases what the block's threads have written
+// before the barrier, and acquires what the others have. The counter is then 0 again for the next
+// launch on the stream.
 __device__ __forceinline__ bool take_ticket(uint32_t* ticket, uint32_t count) {
-  __threadfence();
-  const bool last = atomicAdd(ticket, 1u) == count - 1;
-  if (last) {
-    *ticket = 0;
-    __threadfence();
-  }
+  const ::cuda::atomic_ref<uint32_t, ::cuda::thread_scope_device> taken(*ticket);
+  const bool last = taken.fetch_add(1, ::cuda::memory_order_acq_rel) == count - 1;
+  if (last) taken.store(0, ::cuda::memory_order_relaxed);
   return last;
 }
 
 // States between blocks do not pass through L1.
 template <class S>
-__device__ __forceinline__ S load_state(const char* data) {
-  constexpr int kWords = sizeof(S) / 4;
+__device__ __forceinline__ S load_state(const S* from) {
+  using Word = std::conditional_t<sizeof(S) % 4 == 0, unsigned int, unsigned char>;
+  constexpr int kWords = sizeof(S) / sizeof(Word);
+  Word word[kWords];
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) word[i] = __ldcg(reinterpret_cast<const Word*>(from) + i);
   S state;
-  if constexpr (sizeof(S) % 4 == 0) {
-    uint32_t word[kWords];
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) word[i] = __ldcg(reinterpret_cast<const uint32_t*>(data) + i);
-    std::memcpy(&state, word, sizeof(S));
-  } else {
-    char byte[sizeof(S)];
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(S)); ++i)
-      byte[i] = static_cast<char>(__ldcg(reinterpret_cast<const signed char*>(data) + i));
-    std::memcpy(&state, byte, sizeof(S));
-  }
+  std::memcpy(&state, word, sizeof(S));
   return state;
 }
 

@@ -63,6 +63,7 @@ __device__ __forceinline__ void run_spans(const typename Functor<Op, T>::RowArgu
     pitches[i] = args.inner_dims > 1 ? static_cast<int32_t>(args.strides[i][1]) : 0;
   }
   int room = 0;
+  wait_for_earlier();
 #pragma unroll
   for (int i = 1; i < N; ++i) {
     const KernelOperand& operand = args.operands[i];
@@ -115,6 +116,7 @@ template <class Op, class T, class In, class Out>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kSpanBlocks)
     span_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
   extern __shared__ char shared_bytes[];
+  let_next_start();
   run_spans<Op, T, In, Out>(args, shared_bytes, std::make_index_sequence<Op::num_inputs>{});
 }
 

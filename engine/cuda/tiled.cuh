@@ -242,9 +242,11 @@ template <class Op, class T, class In, class Out>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
     tiled_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
   extern __shared__ char shared_bytes[];
+  let_next_start();
   using Run = TileRun<Op, T, In, Out>;
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};
   const Run run(args, shared_bytes);
+  wait_for_earlier();
   if (args.vectors && run.rest0 >= Run::Shape::kEdge0 && run.rest1 >= Run::Shape::kEdge1) {
     run.whole(kInputs);
   } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/cuda/elementwise.cuh"
+#include "engine/cuda/packed.cuh"
 
 namespace iterlab::cuda {
 
@@ -110,6 +111,14 @@ struct Arriving {
       for (int j = 0; j < V; ++j) group[j] = x;
     }
   }
+  // Word w of a group of bytes.
+  __device__ __forceinline__ uint32_t finish_word(const KernelOperand& operand, int w) const {
+    if (operand.access == Access::vectors) return packed.word[w];
+    const uint8_t x = operand.access == Access::one
+                          ? static_cast<uint8_t>(packed.word[0])
+                          : *reinterpret_cast<const uint8_t*>(operand.value.bytes);
+    return x * 0x01010101u;
+  }
 };
 
 template <class Op, class T, class In, size_t... I>
@@ -124,6 +133,8 @@ struct RowRun {
   using Inputs = std::make_index_sequence<F::kInputs>;
   using Arrivals = decltype(arrivals_of<Op, T, In>(Inputs{}));
   static constexpr int V = stored_width(sizeof(In));
+  static constexpr bool kWords =
+      has_word_formula<Op, T> && std::is_same_v<In, T> && std::is_same_v<Out, T>;
 
   const Args& args;
 
@@ -139,6 +150,18 @@ struct RowRun {
     (std::get<I>(from).finish(args.operands[I + 1], in[I]), ...);
     F::template apply<V>(args.parameters, in, out);
   }
+  template <size_t... I>
+  __device__ __forceinline__ void store_words(const Arrivals& from, char* to,
+                                              std::index_sequence<I...>) const {
+    const T parameter = *reinterpret_cast<const T*>(args.parameters.slots[0].bytes);
+    uint32_t out[V / 4];
+#pragma unroll
+    for (int w = 0; w < V / 4; ++w) {
+      out[w] =
+          word_formula<Op, T>(parameter, std::get<I>(from).finish_word(args.operands[I + 1], w)...);
+    }
+    store_aligned(to, out);
+  }
 
   // Of blocks all of whose groups are whole and at boundaries. While a group is computed, the next
   // one is on its way.
@@ -148,13 +171,17 @@ struct RowRun {
 #pragma unroll 1
     for (int g = 0; g < G; ++g, unit += blockDim.x) {
       if (g + 1 < G) load_plain(next, unit + blockDim.x, Inputs{});
-      typename F::Result out[V];
-      apply(arriving, out, Inputs{});
       char* const to = args.operands[0].data + unit * (V * static_cast<int>(sizeof(Out)));
-      if constexpr (fills_words(V, sizeof(Out))) {
-        store_contiguous<Out>(to, out, true);
+      if constexpr (kWords) {
+        store_words(arriving, to, Inputs{});
       } else {
-        store_group<Out>(to, Extent{0, V}, out);
+        typename F::Result out[V];
+        apply(arriving, out, Inputs{});
+        if constexpr (fills_words(V, sizeof(Out))) {
+          store_contiguous<Out>(to, out, true);
+        } else {
+          store_group<Out>(to, Extent{0, V}, out);
+        }
       }
       if (g + 1 < G) arriving = next;
     }
@@ -187,8 +214,10 @@ __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kFullBlocks)
     vectorized_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
   using Run = RowRun<Op, T, In, Out, G>;
   const Run run{args};
+  let_next_start();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (blockDim.x * G);
   const int64_t unit = first + threadIdx.x;
+  wait_for_earlier();
   if (args.plain && (first + blockDim.x * G) * Run::V <= args.sizes[0]) {
     run.plain(unit);
   } else {

@@ -1,33 +1,57 @@
 // The current device, and memory from PyTorch's caching allocator.
 #include "src/cuda/device.h"
 
+#include "engine/cuda/kernel_table.h"
+
 #include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
 
 namespace iterlab::cuda {
 namespace {
 
-// Asked of the driver once for each device. (ATen keeps the same, behind headers that need all of
+struct DeviceFacts {
+  int multiprocessors = 1;
+  bool overlaps = false;
+};
+
+// Whether launches may overlap: the device can, what it runs was compiled to wait, and the switch
+// ITERLAB_CUDA_OVERLAP is not 0. Note [Overlapping launches]
+bool may_overlap(c10::DeviceIndex device) {
+  const char* const value = std::getenv("ITERLAB_CUDA_OVERLAP");
+  if (value != nullptr && std::string_view(value) == "0") return false;
+  constexpr int kFirst = 9;  // compute capability
+  int major = 0;
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  cudaFuncAttributes any_kernel;
+  C10_CUDA_CHECK(cudaFuncGetAttributes(
+      &any_kernel, kernel_table().elementwise[0]->by_type[kFloatIndex].generic));
+  return major >= kFirst && any_kernel.ptxVersion >= 10 * kFirst;
+}
+
+// Asked of the driver once for each device. (ATen keeps some of it, behind headers that need all of
 // the CUDA toolkit.)
-int multiprocessors(c10::DeviceIndex device) {
-  static std::atomic<int> known[C10_COMPILE_TIME_MAX_GPUS];
-  std::atomic<int>& count = known[device];
-  if (count.load(std::memory_order_relaxed) == 0) {
-    int value = 0;
-    C10_CUDA_CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, device));
-    count.store(value, std::memory_order_relaxed);
-  }
-  return count.load(std::memory_order_relaxed);
+const DeviceFacts& facts_of(c10::DeviceIndex device) {
+  static std::once_flag known[C10_COMPILE_TIME_MAX_GPUS];
+  static DeviceFacts facts[C10_COMPILE_TIME_MAX_GPUS];
+  std::call_once(known[device], [&] {
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&facts[device].multiprocessors,
+                                          cudaDevAttrMultiProcessorCount, device));
+    facts[device].overlaps = may_overlap(device);
+  });
+  return facts[device];
 }
 
 }  // namespace
 
 Context current_context() {
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
-  return {stream.stream(), multiprocessors(stream.device_index())};
+  const DeviceFacts& facts = facts_of(stream.device_index());
+  return {stream.stream(), facts.multiprocessors, facts.overlaps};
 }
 
 at::Tensor empty_cuda(const Dims& sizes, const Dims& strides, DType dtype, at::Device device) {
