@@ -7,6 +7,7 @@
 #include "iterlab/reduce_facts.h"
 
 #include <cstdint>
+#include <span>
 
 namespace iterlab::cpu {
 
@@ -75,6 +76,11 @@ struct ElementwiseKernels {
   ConvertingLanesFn converting;
 };
 
+// Elements that follow one another in memory, from `offset` bytes on.
+struct Run {
+  int64_t offset, count;
+};
+
 // The loops of one reduction for one type of elements. The state of `columns` outputs is a row:
 // component by component, each contiguous. `number` is the reduction's own (a norm's order).
 // Note [Same bits] in iterlab/reduce.h has the order that the loops follow together.
@@ -87,6 +93,10 @@ struct ReduceTypeKernels {
   // elements, a leaf or less from its beginning, into columns `column`... of the row.
   void (*inner)(const char* data, int64_t row_stride, int64_t rows, int64_t count, double number,
                 char* row, int64_t columns, int64_t column);
+  // inner, of blocks whose elements lie in several runs, each but the last a multiple of `lanes`
+  // long: reduces each of `rows` outputs to a column of the row. Null for positions.
+  void (*block_of_runs)(const char* data, std::span<const Run> runs, int64_t row_stride,
+                        int64_t rows, double number, char* row) = nullptr;
   // outer: rows `first`... of a block join the lanes of `columns` outputs. Lanes hold each
   // component's rows, one for each lane, together.
   void (*start)(char* lanes, int64_t used, int64_t columns);

@@ -18,6 +18,7 @@ constexpr int64_t kMaxElement = 16;                         // bytes of the wide
 constexpr int64_t kBufferBytes = 2 * kBlock * kMaxElement;  // two blocks, or a row of results
 constexpr int64_t kStagedRows = 64;                         // of a staged tile: four for each lane
 constexpr int64_t kMaxColumns = 2048;                       // of a strip
+constexpr int64_t kMaxRuns = 64;  // of a block that is read where it lies: shorter ones are packed
 // A row of states, and kLanes of them. A strip reads a run of each input row that is as long as the
 // page is slow to find (4 KiB of floats); its lanes then take 64 KiB of the second-level cache,
 // which four rows for each update of a lane make cheap. Two components in double (var) take 256 KiB
@@ -118,8 +119,14 @@ class StripRunner {
     Cascade cascade(kernels_, strip.columns, block_levels_);
     for (int64_t begin = first; begin < first + count; begin += kBlock) {
       const int64_t size = std::min(kBlock, first + count - begin);
-      if (const char* const data = block_in_place(strip.input, begin, size)) {
-        kernels_.inner(data, step, strip.columns, size, plan_.number, row, strip.columns, 0);
+      Run runs[kMaxRuns];
+      const int64_t places = runs_in_place(strip.input, begin, size, runs);
+      if (places == 1) {
+        kernels_.inner(strip.input + runs[0].offset, step, strip.columns, size, plan_.number, row,
+                       strip.columns, 0);
+      } else if (places > 1) {
+        const std::span list(runs, static_cast<size_t>(places));
+        kernels_.block_of_runs(strip.input, list, step, strip.columns, plan_.number, row);
       } else {
         for (int64_t c = 0; c < strip.columns; ++c) {
           if (c + 2 < strip.columns) prefetch_block(strip.input + (c + 2) * step, begin, size);
@@ -193,15 +200,20 @@ class StripRunner {
     }
   }
 
-  // Elements [begin, begin + size) where they are one run of memory in the loaded type, else null;
-  // the same for all outputs of a strip.
-  const char* block_in_place(char* input, int64_t begin, int64_t size) const {
-    const char* in_place = nullptr;
-    if (plan_.staged) return in_place;
-    for_runs(input, begin, size, [&](const char* data, int64_t, int64_t inner, int64_t) {
-      if (inner == size) in_place = data;
+  // How many runs elements [begin, begin + size) lie in, the same for all outputs of a strip; 0
+  // where kernels cannot read them there.
+  int64_t runs_in_place(char* input, int64_t begin, int64_t size, Run (&runs)[kMaxRuns]) const {
+    if (plan_.staged) return 0;
+    const int64_t most = kernels_.block_of_runs != nullptr ? kMaxRuns : 1;
+    int64_t places = 0;
+    bool fits = true;
+    for_runs(input, begin, size, [&](const char* data, int64_t done, int64_t inner, int64_t rows) {
+      const bool whole_lanes = inner % kernels_.lanes == 0 || (rows == 1 && done + inner == size);
+      fits = fits && whole_lanes && places + rows <= most;
+      for (int64_t r = 0; fits && r < rows; ++r)
+        runs[places++] = {data + r * reduced_stride(1) - input, inner};
     });
-    return in_place;
+    return fits ? places : 0;
   }
 
   void prefetch_block(char* input, int64_t begin, int64_t size) {

@@ -104,6 +104,19 @@ struct ExactLoops {
     }
   }
 
+  static void block_of_runs(const char* data, std::span<const Run> runs, int64_t row_stride,
+                            int64_t rows, double, char* row) {
+    for (int64_t r = 0; r < rows; ++r) {
+      Lane<T> total[N];
+      Formula::start(total);
+      for (const Run& run : runs) {
+        collect_into(reinterpret_cast<const Stored*>(data + r * row_stride + run.offset), run.count,
+                     total);
+      }
+      for (int n = 0; n < N; ++n) reinterpret_cast<T*>(row)[n * rows + r] = total[n].value;
+    }
+  }
+
   static void start(char* lanes, int64_t, int64_t columns) {
     Lane<T> state[N];
     Formula::start(state);
@@ -113,28 +126,60 @@ struct ExactLoops {
 
   template <int64_t together>
   static void add_rows(const char* __restrict data, int64_t row_stride, int64_t columns,
-                       T* __restrict state) {
+                       T* __restrict first, T* __restrict second) {
+    static_assert(N <= 2);
     const Stored* x[together];
     for (int64_t r = 0; r < together; ++r)
       x[r] = reinterpret_cast<const Stored*>(data + r * row_stride);
     for (int64_t c = 0; c < columns; ++c) {
       Lane<typename Formula::template Rows<E, T>> block[N];
       Formula::start(block);
+#pragma GCC unroll 8
       for (int64_t r = 0; r < together; ++r) add(block, x[r][c]);
       Lane<T> total[N];
-      for (int n = 0; n < N; ++n) total[n] = state[n * columns + c];
+      total[0] = first[c];
+      if constexpr (N == 2) total[1] = second[c];
       join(total, block);
-      for (int n = 0; n < N; ++n) state[n * columns + c] = total[n].value;
+      first[c] = total[0].value;
+      if constexpr (N == 2) second[c] = total[1].value;
     }
+  }
+
+  // Dense rows of a few columns: several of them are a wide one, whose states are folded at the
+  // end. Returns how many rows that were.
+  static int64_t narrow_rows(const char* data, int64_t count, int64_t columns, T* first,
+                             T* second) {
+    constexpr int64_t kWide = 64;
+    const int64_t together = kWide / columns;
+    if (together < 2 || count < 2 * together * kRowsTogether) return 0;
+    T wide[2][kWide];
+    const int64_t width = together * columns;
+    start(reinterpret_cast<char*>(wide[0]), 1, kWide);
+    const int64_t stride = width * static_cast<int64_t>(sizeof(Stored));
+    int64_t r = 0;
+    for (; r + together * kRowsTogether <= count; r += together * kRowsTogether)
+      add_rows<kRowsTogether>(data + r / together * stride, stride, width, wide[0], wide[1]);
+    for (int64_t c = 0; c < width; ++c) {
+      const int64_t column = c % columns;
+      Lane<T> total[2] = {first[column], second[column]};
+      const Lane<T> more[2] = {wide[0][c], wide[N - 1][c]};
+      Formula::combine(total, more, {T(0), T(0)});
+      first[column] = total[0].value;
+      if constexpr (N == 2) second[column] = total[1].value;
+    }
+    return r;
   }
 
   static void rows(const char* data, int64_t row_stride, int64_t, int64_t count, int64_t columns,
                    double, char* lanes) {
-    T* const state = reinterpret_cast<T*>(lanes);
+    T* const first = reinterpret_cast<T*>(lanes);
+    T* const second = first + (N - 1) * columns;
     int64_t r = 0;
+    if (row_stride == columns * static_cast<int64_t>(sizeof(Stored)))
+      r = narrow_rows(data, count, columns, first, second);
     for (; r + kRowsTogether <= count; r += kRowsTogether)
-      add_rows<kRowsTogether>(data + r * row_stride, row_stride, columns, state);
-    for (; r < count; ++r) add_rows<1>(data + r * row_stride, row_stride, columns, state);
+      add_rows<kRowsTogether>(data + r * row_stride, row_stride, columns, first, second);
+    for (; r < count; ++r) add_rows<1>(data + r * row_stride, row_stride, columns, first, second);
   }
 
   static void fold(char* lanes, int64_t, int64_t columns, char* row) {

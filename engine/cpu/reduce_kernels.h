@@ -46,6 +46,31 @@ struct LoopsFor<Op, F, E> {
   static constexpr int64_t bytes[2] = {sizeof(int64_t), sizeof(E)};
 };
 
+// The largest of truth values is whether any is true, the smallest whether all are.
+template <class F>
+struct OfTruth;
+template <>
+struct OfTruth<formulas::Maximum> {
+  using Formula = formulas::Any;
+};
+template <>
+struct OfTruth<formulas::Minimum> {
+  using Formula = formulas::All;
+};
+template <>
+struct OfTruth<formulas::MinimumAndMaximum> {
+  using Formula = formulas::AllAndAny;
+};
+template <class Op, class F>
+  requires requires { typename OfTruth<F>::Formula; }
+struct LoopsFor<Op, F, bool> {
+  using Formula = typename OfTruth<F>::Formula;
+  using Type = ExactLoops<Formula, uint8_t, uint8_t>;
+  static constexpr int64_t lanes = 1;
+  static constexpr int64_t components = Formula::components;
+  static constexpr int64_t bytes[2] = {1, 1};
+};
+
 // Whether elements of type E reach the loops: those of a dtype of the operator, in its compute type
 // or, where the loops of the first variant read halves, as they are.
 template <class Op, class E>
@@ -88,6 +113,9 @@ constexpr ReduceTypeKernels type_kernels() {
                               .fold = &Loops::fold,
                               .combine = &Loops::combine,
                               .project = project_or_null<Op, Projection, Loops>()};
+    if constexpr (requires { &Loops::block_of_runs; }) {
+      kernels.block_of_runs = &Loops::block_of_runs;
+    }
     if constexpr (For::lanes > 1) {
       kernels.few_rows = &Loops::few_rows;
       kernels.dense_rows = &Loops::dense_rows;

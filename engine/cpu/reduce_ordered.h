@@ -3,6 +3,9 @@
 
 #include "engine/cpu/reduce_few.h"
 
+#include <array>
+#include <span>
+
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 
@@ -36,28 +39,36 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
   static constexpr int G =
       Formula::kHeavy ? 1 : static_cast<int>(std::clamp<int64_t>(kRegisters / 2 / (K * N), 1, 4));
 
-  // `groups` blocks of `count` <= kBlock contiguous elements; each result is in the first lane.
+  static std::array<Run, 1> one_run(int64_t count) { return {{{0, count}}}; }
+
+  // `groups` blocks of kBlock elements at most, all in the same runs; each result is in the first
+  // lane.
   template <int groups>
-  ITERLAB_FN static void block(const E* const (&x)[groups], int64_t count, double number,
-                               const Table& table, V (&total)[groups][N]) {
+  ITERLAB_FN static void block(const char* const (&data)[groups], std::span<const Run> runs,
+                               double number, const Table& table, V (&total)[groups][N]) {
     V lanes[groups][K][N];
     for (int g = 0; g < groups; ++g) {
       for (int64_t k = 0; k < K; ++k) Formula::start(lanes[g][k]);
     }
-    const int64_t whole = count / kLanes;
-    for (int64_t i = 0; i < whole; ++i) {
-      const V inverse = nth(i);
+    int64_t added = 0;  // elements of each lane
+    for (const Run& run : runs) {
+      const E* x[groups];
+      for (int g = 0; g < groups; ++g) x[g] = reinterpret_cast<const E*>(data[g] + run.offset);
+      const int64_t whole = run.count / kLanes, rest = run.count % kLanes;
+      for (int64_t i = 0; i < whole; ++i) {
+        const V inverse = nth(added + i);
 #pragma GCC unroll 4
-      for (int g = 0; g < groups; ++g) {
+        for (int g = 0; g < groups; ++g) {
 #pragma GCC unroll 4
-        for (int64_t k = 0; k < K; ++k)
-          Formula::add(lanes[g][k], load(x[g] + i * kLanes + k * W), inverse, number);
+          for (int64_t k = 0; k < K; ++k)
+            Formula::add(lanes[g][k], load(x[g] + i * kLanes + k * W), inverse, number);
+        }
       }
+      added += whole;
+      const V inverse = nth(std::min(added, kLaneElements - 1));
+      for (int g = 0; rest > 0 && g < groups; ++g)
+        tail(x[g] + whole * kLanes, rest, inverse, number, lanes[g]);
     }
-    const int64_t rest = count % kLanes;
-    const V inverse = nth(std::min(whole, kLaneElements - 1));
-    for (int g = 0; rest > 0 && g < groups; ++g)
-      tail(x[g] + whole * kLanes, rest, inverse, number, lanes[g]);
     for (int g = 0; g < groups; ++g) {
       fold_vectors<kLanes / 2>(lanes[g], table, 0);
       for (int n = 0; n < N; ++n) total[g][n] = lanes[g][0][n];
@@ -114,24 +125,27 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
   };
 
   // More than a block of contiguous elements. The blocks of a group are streams: Note [Streams]
-  static void blocks(const E* x, int64_t count, double number, const Table& whole,
+  static void blocks(const char* data, int64_t count, double number, const Table& whole,
                      const Table& last, V (&total)[N]) {
     alignas(64) T totals[kLeafBlocks][N][W];
     const auto keep = [&](int64_t b, const V(&state)[N]) {
       for (int n = 0; n < N; ++n) Access::store(totals[b][n], state[n]);
     };
+    const auto start_of = [&](int64_t b) {
+      return data + b * kBlock * static_cast<int64_t>(sizeof(E));
+    };
     const int64_t full = count / kBlock, apart = full / G;
     for (int64_t b = 0; b < apart; ++b) {
-      const E* starts[G];
-      for (int g = 0; g < G; ++g) starts[g] = x + (b + g * apart) * kBlock;
+      const char* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = start_of(b + g * apart);
       V group[G][N];
-      block<G>(starts, kBlock, number, whole, group);
+      block<G>(starts, one_run(kBlock), number, whole, group);
       for (int g = 0; g < G; ++g) keep(b + g * apart, group[g]);
     }
     for (int64_t b = G * apart; b * kBlock < count; ++b) {
       V one[1][N];
       const int64_t size = std::min(kBlock, count - b * kBlock);
-      block<1>({x + b * kBlock}, size, number, b < full ? whole : last, one);
+      block<1>({start_of(b)}, one_run(size), number, b < full ? whole : last, one);
       keep(b, one[0]);
     }
     Counter counter;
@@ -143,14 +157,14 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
   }
 
   // The same of G rows, block by block in turn.
-  static void rows_of_blocks(const E* const (&x)[G], int64_t count, double number,
+  static void rows_of_blocks(const char* const (&data)[G], int64_t count, double number,
                              const Table& whole, const Table& last, V (&total)[G][N]) {
     Counter counters[G];
     for (int64_t begin = 0; begin < count; begin += kBlock) {
       const int64_t size = std::min(kBlock, count - begin);
-      const E* starts[G];
-      for (int g = 0; g < G; ++g) starts[g] = x[g] + begin;
-      block<G>(starts, size, number, size == kBlock ? whole : last, total);
+      const char* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = data[g] + begin * static_cast<int64_t>(sizeof(E));
+      block<G>(starts, one_run(size), number, size == kBlock ? whole : last, total);
       for (int g = 0; g < G; ++g) counters[g].push(total[g], size);
     }
     for (int g = 0; g < G; ++g) counters[g].finish(total[g]);
@@ -161,9 +175,7 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
                     double number, char* row, int64_t columns, int64_t column) {
     T* const out = reinterpret_cast<T*>(row) + column;
     const Table last(count % kBlock == 0 ? kBlock : count % kBlock);
-    const auto row_at = [&](int64_t r) {
-      return reinterpret_cast<const E*>(data + r * row_stride);
-    };
+    const auto row_at = [&](int64_t r) { return data + r * row_stride; };
     const auto store = [&](int64_t r, const V(&total)[N]) {
       for (int n = 0; n < N; ++n) Access::store(out + n * columns + r, total[n], 1);
     };
@@ -171,7 +183,7 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
       const Table whole(kBlock);
       const int64_t apart = rows / G;
       for (int64_t r = 0; r < apart; ++r) {
-        const E* starts[G];
+        const char* starts[G];
         for (int g = 0; g < G; ++g) starts[g] = row_at(r + g * apart);
         V totals[G][N];
         rows_of_blocks(starts, count, number, whole, last, totals);
@@ -186,15 +198,40 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
     }
     const int64_t apart = rows / G;
     for (int64_t r = 0; r < apart; ++r) {
-      const E* starts[G];
+      const char* starts[G];
       for (int g = 0; g < G; ++g) starts[g] = row_at(r + g * apart);
       V totals[G][N];
-      block<G>(starts, count, number, last, totals);
+      block<G>(starts, one_run(count), number, last, totals);
       for (int g = 0; g < G; ++g) store(r + g * apart, totals[g]);
     }
     for (int64_t r = G * apart; r < rows; ++r) {
       V totals[1][N];
-      block<1>({row_at(r)}, count, number, last, totals);
+      block<1>({row_at(r)}, one_run(count), number, last, totals);
+      store(r, totals[0]);
+    }
+  }
+
+  // Groups are neighbours: their runs are near each other.
+  static void block_of_runs(const char* data, std::span<const Run> runs, int64_t row_stride,
+                            int64_t rows, double number, char* row) {
+    T* const out = reinterpret_cast<T*>(row);
+    int64_t count = 0;
+    for (const Run& run : runs) count += run.count;
+    const Table table(count);
+    const auto store = [&](int64_t r, const V(&total)[N]) {
+      for (int n = 0; n < N; ++n) Access::store(out + n * rows + r, total[n], 1);
+    };
+    int64_t r = 0;
+    for (; r + G <= rows; r += G) {
+      const char* starts[G];
+      for (int g = 0; g < G; ++g) starts[g] = data + (r + g) * row_stride;
+      V totals[G][N];
+      block<G>(starts, runs, number, table, totals);
+      for (int g = 0; g < G; ++g) store(r + g, totals[g]);
+    }
+    for (; r < rows; ++r) {
+      V totals[1][N];
+      block<1>({data + r * row_stride}, runs, number, table, totals);
       store(r, totals[0]);
     }
   }

@@ -281,6 +281,27 @@ struct All : Truth {
   static bool is_final(uint8_t truth) { return truth == 0; }
 };
 
+// The smallest and the largest of truth values.
+struct AllAndAny : Truth {
+  static constexpr int components = 2;
+  static constexpr bool stops_early = false;
+  template <class V>
+  ITERLAB_FN static void start(V* state) {
+    All::start(state);
+    Any::start(state + 1);
+  }
+  template <class V>
+  ITERLAB_FN static void add(V* state, const V& x, const V& nth, double number) {
+    All::add(state, x, nth, number);
+    Any::add(state + 1, x, nth, number);
+  }
+  template <class V>
+  ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>& meet) {
+    All::combine(state, other, meet);
+    Any::combine(state + 1, other + 1, meet);
+  }
+};
+
 // Mean, and sum of squared distances from it: Welford's update within a lane, Chan's formula where
 // collections meet (Chan, Golub, LeVeque 1979).
 struct Moments : Formula {

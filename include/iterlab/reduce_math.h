@@ -48,12 +48,14 @@ ITERLAB_FN Lane<T> maximum(Lane<T> a, Lane<T> b) {
     using Real = typename T::value_type;
     return T(maximum(Lane<Real>(a.value.real()), Lane<Real>(b.value.real())).value);
   } else {
-    return b.value > a.value || is_nan(b.value) ? b : a;
+    const T x = a.value, y = b.value;
+    return y > x || is_nan(y) ? y : x;
   }
 }
 template <class T>
 ITERLAB_FN Lane<T> minimum(Lane<T> a, Lane<T> b) {
-  return b.value < a.value || is_nan(b.value) ? b : a;
+  const T x = a.value, y = b.value;
+  return y < x || is_nan(y) ? y : x;
 }
 
 template <class T>
