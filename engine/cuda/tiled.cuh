@@ -73,7 +73,7 @@ struct TileRun {
   using Arrivals = Arriving<Stored<k>, T, V>;
 
   const typename F::RowArguments& args;
-  int64_t rest0, rest1;  // elements from the tile's corner to the edges
+  int rest0, rest1;  // elements of the tile that exist
   int64_t offsets[N] = {};
   Word* tiles[N];  // of the operands that have one
 
@@ -85,8 +85,8 @@ struct TileRun {
         static_cast<int64_t>(blockIdx.x - row * args.row_divider.divisor) * Shape::kEdge0;
     const int64_t start1 =
         static_cast<int64_t>(row - slab * args.slab_divider.divisor) * Shape::kEdge1;
-    rest0 = args.sizes[0] - start0;
-    rest1 = args.sizes[1] - start1;
+    rest0 = static_cast<int>(min(args.sizes[0] - start0, int64_t{Shape::kEdge0}));
+    rest1 = static_cast<int>(min(args.sizes[1] - start1, int64_t{Shape::kEdge1}));
     add_offsets(args, 2, slab, offsets);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -104,7 +104,8 @@ struct TileRun {
     return args.operands[i].data + offsets[i] + i0 * args.strides[i][0] + i1 * args.strides[i][1];
   }
 
-  // Whole tiles whose rows start at boundaries of vectors.
+  // Tiles that are whole vectors along both dims, all of which start at boundaries. Vectors beyond an
+  // edge are loaded from the last place before it, so that no load waits for a branch.
 
   // The place of a thread's vector along dim 0 in a round.
   struct Place {
@@ -127,11 +128,11 @@ struct TileRun {
 #pragma unroll
     for (int round = 0; round < Shape::kReads; ++round) {
       const int index = static_cast<int>(threadIdx.x) + round * kBlockThreads;
+      const int first = min(row_of(index) * Shape::kLines, rest0 - Shape::kLines);
+      const int column = min(column_of(index), rest1 - V);
 #pragma unroll
-      for (int l = 0; l < Shape::kLines; ++l) {
-        const char* const from = data(i, row_of(index) * Shape::kLines + l, column_of(index));
-        load_aligned<16>(from, line[round][l]);
-      }
+      for (int l = 0; l < Shape::kLines; ++l)
+        load_aligned<16>(data(i, first + l, column), line[round][l]);
     }
 #pragma unroll
     for (int round = 0; round < Shape::kReads; ++round) {
@@ -150,7 +151,8 @@ struct TileRun {
 #pragma unroll
     for (int round = 0; round < Shape::kWrites; ++round) {
       const Place place(round);
-      arriving[round].load(args.operands[k + 1], data(k + 1, place.i0, place.i1), {0, V});
+      const char* const from = data(k + 1, min(place.i0, rest0 - V), min(place.i1, rest1 - 1));
+      arriving[round].load(args.operands[k + 1], from, {0, V});
     }
   }
   template <size_t k>
@@ -171,7 +173,7 @@ struct TileRun {
     }
   }
   template <size_t... I>
-  __device__ __forceinline__ void whole(std::index_sequence<I...>) const {
+  __device__ __forceinline__ void vectors(std::index_sequence<I...>) const {
     std::tuple<Arrivals<I>[Shape::kWrites]...> arriving;
     (load<I>(std::get<I>(arriving)), ...);
     ((across(I + 1) ? bring_across(I + 1) : void()), ...);
@@ -183,11 +185,12 @@ struct TileRun {
       (take<I>(std::get<I>(arriving)[round], place, in[I]), ...);
       Result out[V];
       F::template apply<V>(args.parameters, in, out);
-      store_group<Out>(data(0, place.i0, place.i1), {0, V}, out);
+      if (place.i0 < rest0 && place.i1 < rest1)
+        store_group<Out>(data(0, place.i0, place.i1), {0, V}, out);
     }
   }
 
-  // Tiles at the edges, and operands of several types: element by element. Values of other types
+  // Other tiles, and operands of several types: element by element. Values of other types
   // than In are in shared memory as T, in kernels where In is T.
 
   __device__ __forceinline__ T read(int i, const char* from) const {
@@ -247,8 +250,8 @@ __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};
   const Run run(args, shared_bytes);
   wait_for_earlier();
-  if (args.vectors && run.rest0 >= Run::Shape::kEdge0 && run.rest1 >= Run::Shape::kEdge1) {
-    run.whole(kInputs);
+  if (args.vectors && run.rest0 % Run::V == 0 && run.rest1 % Run::V == 0) {
+    run.vectors(kInputs);
   } else {
     run.each(kInputs);
   }
