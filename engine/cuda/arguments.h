@@ -134,8 +134,10 @@ constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
 // The same where a formula's temporaries, of all lanes at once, need 48 registers.
 inline constexpr int kFormulaBlocks = 5;
 
-// Elements of a block of the span kernel, at most, and how many a thread has in hand.
-constexpr int span_elements(int size) { return size == 1 ? 4096 : size <= 4 ? 2048 : 8192 / size; }
+// Elements of a block of the span kernel, at most: a block prepares as long as it takes to copy
+// some 2000 floats. How many words of results a thread has in hand.
+constexpr int span_elements(int size) { return size <= 4 ? 8192 : 32768 / size; }
+inline constexpr int kLeastSpan = 1024;
 inline constexpr int kSpanWidth = 4;
 
 // Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and

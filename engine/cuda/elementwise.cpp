@@ -292,6 +292,8 @@ class Run {
       slabs *= view.sizes[d];
       args.dividers[d] = Divider(std::min<int64_t>(view.sizes[d], INT32_MAX));
     }
+    while (most > kLeastSpan && ceil_div(numel, most) * slabs < 4 * context_.multiprocessors)
+      most /= 2;
     int64_t shared = make_room(args, inner, most);
     for (; shared > kMaxSharedBytes && most > kBlockThreads; most /= 2)
       shared = make_room(args, inner, most / 2);

@@ -43,7 +43,10 @@ template <class Op, class T, class In, class Out, size_t... I>
 __device__ __forceinline__ void run_spans(const typename Functor<Op, T>::RowArguments& args,
                                           char* shared, std::index_sequence<I...>) {
   using F = Functor<Op, T>;
-  constexpr int N = F::kOperands, V = kSpanWidth;
+  constexpr int N = F::kOperands;
+  // Elements of a word of results, and words that a thread has in hand.
+  constexpr int E = sizeof(Out) < 4 ? 4 / static_cast<int>(sizeof(Out)) : 1;
+  constexpr int V = E == 4 ? kSpanWidth / 2 : kSpanWidth;
   const auto elements = static_cast<uint32_t>(args.units);
   const uint32_t outer = args.slab_divider.divide(blockIdx.x);
   const uint32_t first = (blockIdx.x - outer * args.slab_divider.divisor) * elements;
@@ -82,32 +85,71 @@ __device__ __forceinline__ void run_spans(const typename Functor<Op, T>::RowArgu
     room += args.rooms[i];
   }
   wait_for_copies();
+  // From a row's end to the next one's start.
+  int32_t wraps[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    wraps[i] = args.inner_dims > 1 ? pitches[i] - static_cast<int32_t>(row_size) * steps[i] : 0;
+  }
   char* const out = args.operands[0].data + offsets[0] + int64_t{first_row} * pitches[0];
+  // Where results follow each other, the E of a thread are a word. Element 0 of all is at `origin`.
+  char* const origin = out - int64_t{first_row} * row_size * static_cast<int>(sizeof(Out));
+  const bool words = E > 1 && steps[0] == sizeof(Out) && wraps[0] == 0 &&
+                     (reinterpret_cast<uintptr_t>(origin) & 3) == 0;
 #pragma unroll 1
-  for (uint32_t at = first + threadIdx.x; at < end; at += kBlockThreads * V) {
-    T in[F::kInputs][V];
-    char* to[V];
+  for (uint32_t at = first + threadIdx.x * E; at < end; at += kBlockThreads * E * V) {
+    T in[F::kInputs][V * E];
+    char* to[V][E];
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      const uint32_t element = min(at + j * kBlockThreads, end - 1);
+      const uint32_t element = min(at + j * kBlockThreads * E, end - 1);
       const uint32_t row = args.row_divider.divide(element);
-      const auto rows = static_cast<int>(row - first_row);
-      const auto column = static_cast<int>(element - row * row_size);
+      uint32_t column = element - row * row_size;
+      int from[N];
+#pragma unroll
+      for (int i = 1; i < N; ++i) {
+        from[i] = starts[i] + static_cast<int>(row - first_row) * pitches[i] +
+                  static_cast<int>(column) * steps[i];
+      }
+      char* result = out + int64_t{row - first_row} * pitches[0] + int64_t{column} * steps[0];
       const auto load = [&](auto k) -> T {
         constexpr int i = decltype(k)::value + 1;
         using S = typename F::template Input<In, decltype(k)::value>;
         if (args.operands[i].access == Access::value)
           return *reinterpret_cast<const T*>(args.operands[i].value.bytes);
-        return load_as<T, S>(shared + starts[i] + rows * pitches[i] + column * steps[i]);
+        return load_as<T, S>(shared + from[i]);
       };
-      ((in[I][j] = load(std::integral_constant<int, static_cast<int>(I)>{})), ...);
-      to[j] = out + int64_t{rows} * pitches[0] + int64_t{column} * steps[0];
+#pragma unroll
+      for (int e = 0; e < E; ++e) {
+        ((in[I][j * E + e] = load(std::integral_constant<int, static_cast<int>(I)>{})), ...);
+        to[j][e] = result;
+        // The last element again, where there are no more.
+        if (e + 1 == E || element + e + 1 >= end) continue;
+        const bool wraps_here = ++column == row_size;
+        if (wraps_here) column = 0;
+#pragma unroll
+        for (int i = 1; i < N; ++i) from[i] += steps[i] + (wraps_here ? wraps[i] : 0);
+        result += steps[0] + (wraps_here ? wraps[0] : 0);
+      }
     }
-    typename F::Result results[V];
-    F::template apply<V>(args.parameters, in, results);
+    typename F::Result results[V * E];
+    F::template apply<V * E>(args.parameters, in, results);
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      if (at + j * kBlockThreads < end) *reinterpret_cast<Out*>(to[j]) = convert<Out>(results[j]);
+      const uint32_t element = at + j * kBlockThreads * E;
+      Out stored[E];
+#pragma unroll
+      for (int e = 0; e < E; ++e) stored[e] = convert<Out>(results[j * E + e]);
+      if constexpr (E > 1) {
+        if (words && element + E <= end) {
+          store_aligned(to[j][0], stored);
+          continue;
+        }
+      }
+#pragma unroll
+      for (int e = 0; e < E; ++e) {
+        if (element + e < end) *reinterpret_cast<Out*>(to[j][e]) = stored[e];
+      }
     }
   }
 }

@@ -104,8 +104,8 @@ struct TileRun {
     return args.operands[i].data + offsets[i] + i0 * args.strides[i][0] + i1 * args.strides[i][1];
   }
 
-  // Tiles that are whole vectors along both dims, all of which start at boundaries. Vectors beyond an
-  // edge are loaded from the last place before it, so that no load waits for a branch.
+  // Tiles that are whole vectors along both dims, all of which start at boundaries. Vectors beyond
+  // an edge are loaded from the last place before it, so that no load waits for a branch.
 
   // The place of a thread's vector along dim 0 in a round.
   struct Place {

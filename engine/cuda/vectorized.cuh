@@ -202,9 +202,16 @@ struct RowRun {
            args.operands[I + 1],
            data(I + 1, static_cast<int>(sizeof(typename F::template Input<In, I>))), place.extent),
        ...);
+      char* const to = data(0, static_cast<int>(sizeof(Out)));
+      if constexpr (kWords) {
+        if (place.extent.template whole<V>()) {
+          store_words(arriving, to, Inputs{});
+          continue;
+        }
+      }
       typename F::Result out[V];
       apply(arriving, out, Inputs{});
-      store_group<Out>(data(0, static_cast<int>(sizeof(Out))), place.extent, out);
+      store_group<Out>(to, place.extent, out);
     }
   }
 };
