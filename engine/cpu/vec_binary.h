@@ -43,11 +43,7 @@ ITERLAB_FN Vec<T> by_lane(const Vec<T>& a, const Vec<T>& b, Fn fn) {
 
 template <class T>
 ITERLAB_FN VecMask<T> magnitude_below(const Vec<T>& x, double limit) {
-  if constexpr (is_complex_v<T>) {
-    return {by_lane(x, x, [=](T value, T) { return T(magnitude_below(Lane<T>(value), limit)); })};
-  } else {
-    return lt(abs(x), Vec<T>(static_cast<T>(limit)));
-  }
+  return lt(abs(x), Vec<T>(static_cast<T>(limit)));
 }
 
 // SLEEF's gives nan where the quotient overflows or the divisor is tiny; libm's does not.

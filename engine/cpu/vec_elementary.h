@@ -147,6 +147,16 @@ ITERLAB_FN Vec<T> acosh(const Vec<T>& x) {
   return select(large, log_of_twice(x), x.acosh());
 }
 
+// Of complex vectors.
+template <class T>
+ITERLAB_FN Vec<T> direction(const Vec<T>& x) {
+  return x.sgn();
+}
+template <class T>
+ITERLAB_FN Vec<T> phase(const Vec<T>& x) {
+  return x.angle();
+}
+
 template <class T>
 ITERLAB_FN VecMask<T> signbit(const Vec<T>& x) {
   return lt(Vec<T>(T(1)).copysign(x), Vec<T>(T(0)));

@@ -68,6 +68,12 @@ ITERLAB_FN Lane<T> select(bool condition, Lane<T> if_true, Lane<T> if_false) {
   }
 }
 
+// As select, of a second choice that is dear: computed only where a lane takes it.
+template <class T, class Fn>
+ITERLAB_FN Lane<T> select_or_compute(bool condition, Lane<T> if_true, Fn if_false) {
+  return condition ? if_true : if_false();
+}
+
 // 1 where the mask is true, 0 elsewhere: what an operator that returns bool gives its caller.
 template <class V>
 ITERLAB_FN V as_value(bool mask) {

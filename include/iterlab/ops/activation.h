@@ -135,8 +135,8 @@ struct Prelu : Binary {
 // scale * x where not negative, scale * alpha * expm1(input_scale * x) elsewhere.
 template <class V>
 ITERLAB_FN V elu_of(V x, V alpha, V scale, V input_scale) {
-  return math::select(math::ge(x, constant<V>(0)), x * scale,
-                      math::expm1(x * input_scale) * (alpha * scale));
+  return math::select_or_compute(math::ge(x, constant<V>(0)), x * scale,
+                                 [&] { return math::expm1(x * input_scale) * (alpha * scale); });
 }
 
 struct Elu : Activation {

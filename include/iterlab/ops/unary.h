@@ -57,7 +57,6 @@ struct Sgn : Unary {
   static constexpr auto name = "sgn";
   static constexpr auto doc = "sign(input); of complex numbers input / |input|, and 0 for 0.";
   static constexpr auto dtypes = kArithmetic | kBool | kComplex;
-  static constexpr bool complex_simd = false;
   static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
@@ -140,7 +139,6 @@ struct Angle : Unary {
       "0, or pi where negative.";
   static constexpr auto promotion = Promotion::IntToFloatComplexToReal;
   static constexpr auto dtypes = kFloatingAndComplex;
-  static constexpr bool complex_simd = false;
   static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
