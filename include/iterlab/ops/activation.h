@@ -340,13 +340,22 @@ struct Tanhshrink : Activation {
   static constexpr auto name = "tanhshrink";
   static constexpr auto torch_name = "nn.functional.tanhshrink";
   static constexpr auto doc = "input - tanh(input).";
-  static constexpr double cost = 13;
+  static constexpr double cost = 5;
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
-    return input - math::tanh(input);
+    return around_inner<Tanhshrink>(input);
+  }
+  using Inner = Tanh;
+  template <class V>
+  ITERLAB_FN static V before(V input) {
+    return input;
+  }
+  template <class V>
+  ITERLAB_FN static V after(V input, V tanh) {
+    return input - tanh;
   }
 };
 

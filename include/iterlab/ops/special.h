@@ -73,10 +73,19 @@ struct Ndtr : Special {
   static constexpr auto torch_name = "special.ndtr";
   static constexpr auto doc =
       "The normal distribution function erfc(-input / sqrt(2)) / 2, exact in both tails.";
-  static constexpr double cost = 22;
+  static constexpr double cost = 5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
-    return constant<V>(0.5) * math::erfc(input * constant<V>(-1 / std::numbers::sqrt2));
+    return around_inner<Ndtr>(input);
+  }
+  using Inner = Erfc;
+  template <class V>
+  ITERLAB_FN static V before(V input) {
+    return input * constant<V>(-1 / std::numbers::sqrt2);
+  }
+  template <class V>
+  ITERLAB_FN static V after(V /*input*/, V erfc) {
+    return constant<V>(0.5) * erfc;
   }
 };
 
