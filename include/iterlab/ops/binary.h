@@ -201,6 +201,7 @@ struct Pow : Binary {
   static constexpr std::array inputs{"input", "exponent"};
   static constexpr auto dtypes = kNumeric;
   static constexpr auto number_dtypes = kBool;  // to the power of True or False
+  static constexpr bool complex_simd = false;
   static constexpr auto extra = Extra::Power;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   static constexpr double cost = 12;
