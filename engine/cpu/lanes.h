@@ -286,13 +286,33 @@ void run_converting_lanes(const LaneRows& tile, char* const* data, const LaneFor
   }
 }
 
+// Rows of halves of one dtype, whose signs are all that changes: nothing to convert.
+template <class Op, size_t... inputs>
+void run_stored_halves(const LaneRows& tile, char* const* data, std::index_sequence<inputs...>) {
+  const int64_t inner = tile.inner;
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    char* const output = data[0] + row * tile.pitches[0];
+    const char* const input[] = {data[1 + inputs] + row * tile.pitches[1 + inputs]...};
+    for (int64_t i = 0; i < inner; ++i) {
+      const auto result = Op{}(math::StoredHalf{load_element<uint16_t>(input[inputs], i)}...);
+      store_element(output, i, result.bits);
+    }
+  }
+}
+
 template <class Op>
 void converting_lanes(const LaneRows& tile, char* const* data, const LaneFormats& formats,
                       const Number* numbers) {
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};
-  bool floats = !formats.streamed;
-  for (size_t i = 0; i <= Op::num_inputs; ++i) floats = floats && formats.dtype[i] == DType::Float;
-  if (floats) {
+  const auto all_are = [&](DType dtype) {
+    return std::count(formats.dtype, formats.dtype + 1 + Op::num_inputs, dtype) ==
+           1 + Op::num_inputs;
+  };
+  if constexpr (Op::changes_signs_only) {
+    if (!formats.streamed && (all_are(DType::Half) || all_are(DType::BFloat16)))
+      return run_stored_halves<Op>(tile, data, kInputs);
+  }
+  if (!formats.streamed && all_are(DType::Float)) {
     run_float_lanes<Op>(tile, data, formats, numbers, kInputs);
   } else {
     run_converting_lanes<Op>(tile, data, formats, numbers, kInputs);

@@ -6,6 +6,8 @@
 
 #include <ATen/cpu/vec/functional.h>
 
+#include <cstdint>
+
 namespace iterlab {
 
 // The SIMD vector of a compute type, or Lane<T> where plain loops serve as well: every compiler
@@ -25,6 +27,18 @@ namespace math {
 
 template <class T>
 using Vec = at::vec::Vectorized<T>;
+
+// A 16-bit floating point number as it is stored, for operators that change nothing but signs.
+struct StoredHalf {
+  uint16_t bits;
+};
+inline constexpr uint16_t kHalfSign = 0x8000;
+ITERLAB_FN StoredHalf abs(StoredHalf x) { return {static_cast<uint16_t>(x.bits & ~kHalfSign)}; }
+ITERLAB_FN StoredHalf neg(StoredHalf x) { return {static_cast<uint16_t>(x.bits ^ kHalfSign)}; }
+ITERLAB_FN StoredHalf conj(StoredHalf x) { return x; }
+ITERLAB_FN StoredHalf copysign(StoredHalf magnitude, StoredHalf sign) {
+  return {static_cast<uint16_t>(abs(magnitude).bits | (sign.bits & kHalfSign))};
+}
 
 // A mask is as wide as the vector that it came from, but of a type of its own: it is not a number.
 // Of complex vectors, which have no order and no blend, it holds 1 or 0 for each number.

@@ -228,6 +228,7 @@ struct Elementwise {
                                               // function is one of buffers
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
+  static constexpr bool changes_signs_only = false;  // true: halves are computed as they are stored
   static constexpr bool preserves_strides = false;
   static constexpr bool preserves_gaps = false;
   static constexpr double cost = 1;
