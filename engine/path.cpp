@@ -278,13 +278,16 @@ void choose_lane_dtypes(Plan& plan) {
       plan.op->converts_lanes && plan.path != Path::generic &&
       (plan.op->moves_bits ? casts_by_way_of_float(plan) : plan.compute_dtype == DType::Float);
   const DType lanes = may_convert ? DType::Float : plan.compute_dtype;
+  const bool truth = gives_bool(plan.op->promotion);
   for (int i = 0; i < plan.num_operands; ++i) {
     OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
     // One value is converted once, when its buffer is filled.
     const bool converts =
         may_convert && operand.layout != LayoutClass::broadcast && !operand.rounded &&
         (i < plan.num_outputs ? kernel_writes(operand.dtype) : kernel_reads(operand.dtype));
-    operand.lane_dtype = converts ? operand.dtype : lanes;
+    operand.lane_dtype = i < plan.num_outputs && truth ? DType::Bool
+                         : converts                    ? operand.dtype
+                                                       : lanes;
     plan.converts = plan.converts || converts;
   }
 }

@@ -296,8 +296,7 @@ class GenericRunner {
   void load(int i, int64_t first, int64_t count) {
     const OperandPlan& operand = call_.plan.operands[static_cast<size_t>(i)];
     const auto element = static_cast<size_t>(element_size(operand.dtype));
-    const CastFn cast =
-        call_.stage.cast[type_index(operand.dtype)][type_index(call_.plan.compute_dtype)];
+    const CastFn cast = call_.stage.cast[type_index(operand.dtype)][type_index(operand.lane_dtype)];
     char* packed = cast != nullptr ? buffers_[i].raw : buffers_[i].lanes;
     element_offsets(call_.plan, operand, first, count, offsets_);
     for (int64_t k = 0; k < count; ++k, packed += element)
@@ -309,8 +308,7 @@ class GenericRunner {
   void store(int i, int64_t first, int64_t count) {
     const OperandPlan& operand = call_.plan.operands[static_cast<size_t>(i)];
     const auto element = static_cast<size_t>(element_size(operand.dtype));
-    const CastFn cast =
-        call_.stage.cast[type_index(call_.plan.compute_dtype)][type_index(operand.dtype)];
+    const CastFn cast = call_.stage.cast[type_index(operand.lane_dtype)][type_index(operand.dtype)];
     if (operand.rounded) round_lanes(call_, buffers_[i].lanes, buffers_[i].raw, count);
     if (cast != nullptr) cast(buffers_[i].lanes, buffers_[i].raw, count);
     const char* packed = cast != nullptr ? buffers_[i].raw : buffers_[i].lanes;

@@ -17,9 +17,9 @@ namespace iterlab::cpu {
 // AVX-512 then never becomes the one that baseline code is linked to, and a library is loaded only
 // on a machine that can run it.
 
-// Runs a functor over `count` contiguous lanes of the compute type. `data`: outputs first, then
-// inputs. An output may be the same memory as an input. Parameters are converted to the compute
-// type.
+// Runs a functor over `count` contiguous lanes of the compute type; the output's are bools where
+// gives_bool says so. `data`: outputs first, then inputs. An output may be the same memory as an
+// input. Parameters are converted to the compute type.
 using LanesFn = void (*)(int64_t count, char* const* data, const Number* parameters);
 
 // The dtypes that contiguous operands have in memory, outputs first, where the functor runs in

@@ -1,7 +1,6 @@
 // The kernels of activations and their backward operators.
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/vec_elementary.h"
-#include "engine/cpu/vec_special.h"
+#include "engine/cpu/vml.h"
 #include "iterlab/ops/activation.h"
 #include "iterlab/ops/activation_backward.h"
 

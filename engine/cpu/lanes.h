@@ -7,6 +7,8 @@
 #include "engine/cpu/vec_math.h"
 #include "iterlab/op.h"
 
+#include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -52,6 +54,58 @@ struct LaneAccess<bool, Lane<bool>> {
   }
 };
 
+// A byte of 1 or 0 for each double of a vector that is true or not, the first one lowest.
+#if defined(CPU_CAPABILITY_AVX512)
+ITERLAB_FN auto truth_of(const Vector<double>& x) {
+  const __mmask8 is_true = _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_UQ);
+  return _mm_cvtsi128_si64(_mm_maskz_set1_epi8(is_true, 1));
+}
+#elif defined(CPU_CAPABILITY_AVX2)
+ITERLAB_FN auto truth_of(const Vector<double>& x) {
+  const int is_true = _mm256_movemask_pd(_mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_NEQ_UQ));
+  return (is_true * 0x00204081) & 0x01010101;  // a bit to each byte
+}
+#else
+ITERLAB_FN auto truth_of(const Vector<double>& x) {
+  alignas(16) double lanes[Vector<double>::size()];
+  x.store(lanes);
+  std::array<char, Vector<double>::size()> truth;
+  for (size_t i = 0; i < truth.size(); ++i) truth[i] = static_cast<char>(lanes[i] != 0);
+  return truth;
+}
+#endif
+
+// What tells true from false is written as bools, whatever it was computed in.
+template <class T, class V>
+struct TruthAccess {
+  static void store(char* data, int64_t i, const V& value) {
+    if constexpr (std::is_same_v<T, double>) {
+      store_element(data + i, 0, truth_of(value));
+    } else {
+      store_tail(data, i, value, V::size());
+    }
+  }
+  static void store_tail(char* data, int64_t i, const V& value, int64_t count) {
+    if constexpr (std::is_same_v<T, float>) {
+      store_lanes<bool>(data + i, value, count, Store::Cached);
+    } else {
+      T lanes[V::size()];
+      value.store(lanes);
+      for (int64_t lane = 0; lane < count; ++lane)
+        data[i + lane] = static_cast<char>(math::is_true(Lane<T>(lanes[lane])));
+    }
+  }
+};
+template <class T>
+struct TruthAccess<T, Lane<T>> {
+  static void store(char* data, int64_t i, Lane<T> value) {
+    data[i] = static_cast<char>(math::is_true(value));
+  }
+};
+template <class Op, class T, class V>
+using ResultAccess =
+    std::conditional_t<gives_bool(Op::promotion), TruthAccess<T, V>, LaneAccess<T, V>>;
+
 // Moving bits needs no vector class, and a vector of complex numbers is no vector of 16-byte
 // elements.
 template <class Op, class T>
@@ -59,6 +113,21 @@ inline constexpr bool uses_lanes =
     Op::moves_bits || !Op::simd || (is_complex_v<T> && !Op::complex_simd);
 template <class Op, class T>
 using FunctorVector = std::conditional_t<uses_lanes<Op, T>, Lane<T>, Vector<T>>;
+
+// Note [Upper halves]
+// While the upper half of a vector register is in use, each SSE instruction waits for the one
+// before. Loops over single floating and complex numbers call the C library, which has some
+// functions in SSE, and a compiler cleans the registers after its own function only. Where a system
+// call or a page fault leaves them in use (in some sandboxes), a sigmoid of complex numbers took 7
+// times as long. So they are cleaned before every piece of such a loop, smaller than a page.
+inline constexpr int64_t kScalarPiece = 128;
+template <class Op, class T>
+inline constexpr bool calls_library = uses_lanes<Op, T> && !Op::moves_bits && Op::cost >= 2;
+ITERLAB_FN void zero_upper_halves() {
+#if defined(CPU_CAPABILITY_AVX2) || defined(CPU_CAPABILITY_AVX512)
+  _mm256_zeroupper();
+#endif
+}
 
 // A parameter as the functor takes it.
 template <ParameterKind kind, class V, class T>
@@ -108,16 +177,27 @@ void run_lanes(int64_t count, char* const* data, const Number* numbers,
                std::index_sequence<inputs...>) {
   using V = FunctorVector<Op, T>;
   using Access = LaneAccess<T, V>;
+  using Result = ResultAccess<Op, T, V>;
   const auto apply = bind_parameters<Op, V, T>(numbers);
   char* const output = data[0];
   const char* const input[] = {data[1 + inputs]...};
   int64_t i = 0;
-  for (; i + Access::width <= count; i += Access::width) {
-    Access::store(output, i, apply(Access::load(input[inputs], i)...));
+  const auto run_to = [&](int64_t end) {
+    for (; i + Access::width <= end; i += Access::width) {
+      Result::store(output, i, apply(Access::load(input[inputs], i)...));
+    }
+  };
+  if constexpr (calls_library<Op, T>) {
+    while (i < count) {
+      zero_upper_halves();
+      run_to(std::min(count, i + kScalarPiece));
+    }
+  } else {
+    run_to(count);
   }
   if constexpr (Access::width > 1) {
     if (const int64_t rest = count - i; rest > 0) {
-      Access::store_tail(output, i, apply(Access::load_tail(input[inputs], i, rest)...), rest);
+      Result::store_tail(output, i, apply(Access::load_tail(input[inputs], i, rest)...), rest);
     }
   }
 }
@@ -206,13 +286,33 @@ void run_converting_lanes(const LaneRows& tile, char* const* data, const LaneFor
   }
 }
 
+// Rows of halves of one dtype, whose signs are all that changes: nothing to convert.
+template <class Op, size_t... inputs>
+void run_stored_halves(const LaneRows& tile, char* const* data, std::index_sequence<inputs...>) {
+  const int64_t inner = tile.inner;
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    char* const output = data[0] + row * tile.pitches[0];
+    const char* const input[] = {data[1 + inputs] + row * tile.pitches[1 + inputs]...};
+    for (int64_t i = 0; i < inner; ++i) {
+      const auto result = Op{}(math::StoredHalf{load_element<uint16_t>(input[inputs], i)}...);
+      store_element(output, i, result.bits);
+    }
+  }
+}
+
 template <class Op>
 void converting_lanes(const LaneRows& tile, char* const* data, const LaneFormats& formats,
                       const Number* numbers) {
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};
-  bool floats = !formats.streamed;
-  for (size_t i = 0; i <= Op::num_inputs; ++i) floats = floats && formats.dtype[i] == DType::Float;
-  if (floats) {
+  const auto all_are = [&](DType dtype) {
+    return std::count(formats.dtype, formats.dtype + 1 + Op::num_inputs, dtype) ==
+           1 + Op::num_inputs;
+  };
+  if constexpr (Op::changes_signs_only) {
+    if (!formats.streamed && (all_are(DType::Half) || all_are(DType::BFloat16)))
+      return run_stored_halves<Op>(tile, data, kInputs);
+  }
+  if (!formats.streamed && all_are(DType::Float)) {
     run_float_lanes<Op>(tile, data, formats, numbers, kInputs);
   } else {
     run_converting_lanes<Op>(tile, data, formats, numbers, kInputs);

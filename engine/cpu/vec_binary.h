@@ -8,6 +8,12 @@
 #include <ATen/native/Math.h>
 #include <ATen/native/cpu/LogAddExp.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
 namespace iterlab {
 
 namespace special {
@@ -43,11 +49,7 @@ ITERLAB_FN Vec<T> by_lane(const Vec<T>& a, const Vec<T>& b, Fn fn) {
 
 template <class T>
 ITERLAB_FN VecMask<T> magnitude_below(const Vec<T>& x, double limit) {
-  if constexpr (is_complex_v<T>) {
-    return {by_lane(x, x, [=](T value, T) { return T(magnitude_below(Lane<T>(value), limit)); })};
-  } else {
-    return lt(abs(x), Vec<T>(static_cast<T>(limit)));
-  }
+  return lt(abs(x), Vec<T>(static_cast<T>(limit)));
 }
 
 // SLEEF's gives nan where the quotient overflows or the divisor is tiny; libm's does not.
@@ -69,7 +71,7 @@ ITERLAB_FN Vec<T> hypot(const Vec<T>& a, const Vec<T>& b) {
 }
 template <class T>
 ITERLAB_FN Vec<T> copysign(const Vec<T>& a, const Vec<T>& b) {
-  return a.copysign(b);
+  return a.abs() | (b & Vec<T>(T(-0.0)));
 }
 template <class T>
 ITERLAB_FN Vec<T> nextafter(const Vec<T>& a, const Vec<T>& b) {
@@ -87,6 +89,50 @@ template <class T>
 ITERLAB_FN Vec<T> pow(const Vec<T>& a, const Vec<T>& b) {
   return a.pow(b);
 }
+
+// x * 2^power of whole powers, rounded once. AVX-512 has an instruction for it.
+#if defined(CPU_CAPABILITY_AVX512)
+ITERLAB_FN Vec<float> scale_by_whole_power(const Vec<float>& x, const Vec<float>& power) {
+  return _mm512_scalef_ps(x, power);
+}
+ITERLAB_FN Vec<double> scale_by_whole_power(const Vec<double>& x, const Vec<double>& power) {
+  return _mm512_scalef_pd(x, power);
+}
+#else
+// By powers that are numbers. On the way down to subnormal numbers the last one is so small that of
+// a product which was rounded before it nothing is left (musl's scalbn).
+template <class T>
+ITERLAB_FN T scaled_by_steps(T x, T power) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  using Limits = std::numeric_limits<T>;
+  constexpr Bits kLargest = Limits::max_exponent - 1, kSmallest = Limits::min_exponent - 1;
+  constexpr T kBeyond = T(3 * kLargest);  // where nothing is left of any number
+  const auto power_of_two = [](Bits exponent) {
+    return std::bit_cast<T>((exponent + kLargest) << (Limits::digits - 1));
+  };
+  Bits left = static_cast<Bits>(std::max(-kBeyond, std::min(power, kBeyond)));
+  for (int step = 0; step < 2; ++step) {
+    const Bits part = left > kLargest    ? kLargest
+                      : left < kSmallest ? kSmallest + Limits::digits
+                                         : Bits{0};
+    x *= power_of_two(part);
+    left -= part;
+  }
+  return x * power_of_two(std::max(kSmallest, std::min(left, kLargest)));
+}
+template <class T>
+ITERLAB_FN Vec<T> scale_by_whole_power(const Vec<T>& x, const Vec<T>& power) {
+  return by_lane(x, power, scaled_by_steps<T>);
+}
+#endif
+template <class T>
+ITERLAB_FN Vec<T> scale_by_power_of_two(const Vec<T>& x, const Vec<T>& exponent) {
+  const VecMask<T> finite = eq(exponent - exponent, Vec<T>(T(0)));
+  const VecMask<T> whole = both(eq(exponent, trunc(exponent)), finite);
+  return select_or_compute(whole, scale_by_whole_power(x, exponent),
+                           [&] { return x * pow(Vec<T>(T(2)), exponent); });
+}
+
 template <class T>
 ITERLAB_FN Vec<T> logaddexp(const Vec<T>& a, const Vec<T>& b) {
   return by_lane(a, b, special::logaddexp<T>);

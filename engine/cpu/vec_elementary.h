@@ -21,7 +21,6 @@ ITERLAB_VEC(log)
 ITERLAB_VEC(log2)
 ITERLAB_VEC(log10)
 ITERLAB_VEC(log1p)
-ITERLAB_VEC(sqrt)
 ITERLAB_VEC(asin)
 ITERLAB_VEC(acos)
 ITERLAB_VEC(atan)
@@ -80,6 +79,43 @@ ITERLAB_FN Vec<T> cos(const Vec<T>& x) {
 template <class T>
 ITERLAB_FN Vec<T> tan(const Vec<T>& x) {
   return by_range(x, [](const Vec<T>& angle) { return angle.tan(); });
+}
+
+// Note [Square roots]
+// Correctly rounded, as IEEE 754 asks. AVX-512's instructions take 19 cycles for 16 floats and 31
+// for 8 doubles; its estimate of 1 / sqrt(x), with Newton's and a last correction (Markstein,
+// "IA-64 and Elementary Functions", 2000), a third of that. Small numbers, whose remainder would be
+// subnormal, and those without a root are left to the instruction: the bits are the same.
+#if defined(CPU_CAPABILITY_AVX512)
+template <int steps, class T>
+ITERLAB_FN Vec<T> root_from_estimate(const Vec<T>& x, const Vec<T>& estimate) {
+  const Vec<T> half(T(0.5));
+  Vec<T> root = x * estimate, half_inverse = half * estimate;
+  for (int step = 0; step < steps; ++step) {
+    const Vec<T> error = at::vec::fnmadd(root, half_inverse, half);
+    root = at::vec::fmadd(root, error, root);
+    half_inverse = at::vec::fmadd(half_inverse, error, half_inverse);
+  }
+  return at::vec::fmadd(at::vec::fnmadd(root, root, x), half_inverse, root);
+}
+ITERLAB_FN Vec<float> sqrt(const Vec<float>& x) {
+  const __mmask16 usual =
+      _mm512_cmp_ps_mask(x, _mm512_set1_ps(0x1p-90f), _CMP_GE_OQ) &
+      _mm512_cmp_ps_mask(x, _mm512_set1_ps(std::numeric_limits<float>::max()), _CMP_LE_OQ);
+  if (usual != 0xFFFF) return _mm512_sqrt_ps(x);
+  return root_from_estimate<1>(x, Vec<float>(_mm512_rsqrt14_ps(x)));
+}
+ITERLAB_FN Vec<double> sqrt(const Vec<double>& x) {
+  const __mmask8 usual =
+      _mm512_cmp_pd_mask(x, _mm512_set1_pd(0x1p-900), _CMP_GE_OQ) &
+      _mm512_cmp_pd_mask(x, _mm512_set1_pd(std::numeric_limits<double>::max()), _CMP_LE_OQ);
+  if (usual != 0xFF) return _mm512_sqrt_pd(x);
+  return root_from_estimate<2>(x, Vec<double>(_mm512_rsqrt14_pd(x)));
+}
+#endif
+template <class T>
+ITERLAB_FN Vec<T> sqrt(const Vec<T>& x) {
+  return x.sqrt();
 }
 
 // at::vec's erf of float is a polynomial with an absolute error of 1e-7, of which little is left
@@ -145,6 +181,16 @@ template <class T>
 ITERLAB_FN Vec<T> acosh(const Vec<T>& x) {
   const VecMask<T> large = gt(x, Vec<T>(static_cast<T>(kLargeInHyperbolic)));
   return select(large, log_of_twice(x), x.acosh());
+}
+
+// Of complex vectors.
+template <class T>
+ITERLAB_FN Vec<T> direction(const Vec<T>& x) {
+  return x.sgn();
+}
+template <class T>
+ITERLAB_FN Vec<T> phase(const Vec<T>& x) {
+  return x.angle();
 }
 
 template <class T>

@@ -6,6 +6,8 @@
 
 #include <ATen/cpu/vec/functional.h>
 
+#include <cstdint>
+
 namespace iterlab {
 
 // The SIMD vector of a compute type, or Lane<T> where plain loops serve as well: every compiler
@@ -25,6 +27,18 @@ namespace math {
 
 template <class T>
 using Vec = at::vec::Vectorized<T>;
+
+// A 16-bit floating point number as it is stored, for operators that change nothing but signs.
+struct StoredHalf {
+  uint16_t bits;
+};
+inline constexpr uint16_t kHalfSign = 0x8000;
+ITERLAB_FN StoredHalf abs(StoredHalf x) { return {static_cast<uint16_t>(x.bits & ~kHalfSign)}; }
+ITERLAB_FN StoredHalf neg(StoredHalf x) { return {static_cast<uint16_t>(x.bits ^ kHalfSign)}; }
+ITERLAB_FN StoredHalf conj(StoredHalf x) { return x; }
+ITERLAB_FN StoredHalf copysign(StoredHalf magnitude, StoredHalf sign) {
+  return {static_cast<uint16_t>(abs(magnitude).bits | (sign.bits & kHalfSign))};
+}
 
 // A mask is as wide as the vector that it came from, but of a type of its own: it is not a number.
 // Of complex vectors, which have no order and no blend, it holds 1 or 0 for each number.
@@ -84,17 +98,7 @@ ITERLAB_FN bool all(const VecMask<T>& mask) {
 template <class T>
 ITERLAB_FN Vec<T> select(const VecMask<T>& condition, const Vec<T>& if_true,
                          const Vec<T>& if_false) {
-  if constexpr (is_complex_v<T>) {
-    T chosen[Vec<T>::size()], others[Vec<T>::size()], mask[Vec<T>::size()];
-    if_true.store(chosen);
-    if_false.store(others);
-    condition.lanes.store(mask);
-    for (int i = 0; i < Vec<T>::size(); ++i)
-      chosen[i] = mask[i].real() != 0 ? chosen[i] : others[i];
-    return Vec<T>::loadu(chosen);
-  } else {
-    return Vec<T>::blendv(if_false, if_true, condition.lanes);
-  }
+  return Vec<T>::blendv(if_false, if_true, condition.lanes);
 }
 
 // AVX-512 has registers for masks. at::vec makes a vector of each, and a mask of that again.
@@ -132,6 +136,12 @@ ITERLAB_OF_MASKS(both, &)
 ITERLAB_OF_MASKS(either, |)
 ITERLAB_OF_MASKS(differ, ^)
 #undef ITERLAB_OF_MASKS
+ITERLAB_FN VecMask<float> negated(const VecMask<float>& a) {
+  return {static_cast<__mmask16>(~a.bits)};
+}
+ITERLAB_FN VecMask<double> negated(const VecMask<double>& a) {
+  return {static_cast<__mmask8>(~a.bits)};
+}
 ITERLAB_FN bool all(const VecMask<float>& mask) { return mask.bits == 0xFFFF; }
 ITERLAB_FN bool all(const VecMask<double>& mask) { return mask.bits == 0xFF; }
 ITERLAB_FN Vec<float> select(const VecMask<float>& condition, const Vec<float>& if_true,
@@ -141,6 +151,42 @@ ITERLAB_FN Vec<float> select(const VecMask<float>& condition, const Vec<float>& 
 ITERLAB_FN Vec<double> select(const VecMask<double>& condition, const Vec<double>& if_true,
                               const Vec<double>& if_false) {
   return _mm512_mask_blend_pd(condition.bits, if_false, if_true);
+}
+#endif
+
+// The choices differ from one vector to the next in their time, in no result.
+template <class T, class Fn>
+ITERLAB_FN Vec<T> select_or_compute(const VecMask<T>& condition, const Vec<T>& if_true,
+                                    Fn if_false) {
+  return all(condition) ? if_true : select(condition, if_true, if_false());
+}
+
+// Complex vectors are vectors of their parts.
+#if !defined(CPU_CAPABILITY_DEFAULT)
+template <class Real>
+ITERLAB_FN Vec<Real> parts_of(const Vec<complex<Real>>& x) {
+  return Vec<Real>(x);
+}
+#if defined(CPU_CAPABILITY_AVX512)
+ITERLAB_FN Vec<float> real_in_both(const Vec<complex<float>>& x) { return _mm512_moveldup_ps(x); }
+ITERLAB_FN Vec<double> real_in_both(const Vec<complex<double>>& x) { return _mm512_movedup_pd(x); }
+#else
+ITERLAB_FN Vec<float> real_in_both(const Vec<complex<float>>& x) { return _mm256_moveldup_ps(x); }
+ITERLAB_FN Vec<double> real_in_both(const Vec<complex<double>>& x) { return _mm256_movedup_pd(x); }
+#endif
+template <class Real>
+ITERLAB_FN Vec<complex<Real>> select(const VecMask<complex<Real>>& condition,
+                                     const Vec<complex<Real>>& if_true,
+                                     const Vec<complex<Real>>& if_false) {
+  const VecMask<Real> in_both = ne(real_in_both(condition.lanes), Vec<Real>(Real(0)));
+  return Vec<complex<Real>>(select(in_both, parts_of(if_true), parts_of(if_false)));
+}
+template <class Real>
+ITERLAB_FN VecMask<complex<Real>> magnitude_below(const Vec<complex<Real>>& x, double limit) {
+  const Vec<Real> square_of_both(x.abs_2_());
+  const VecMask<Real> below = lt(square_of_both, Vec<Real>(static_cast<Real>(limit * limit)));
+  const Vec<Real> one = parts_of(Vec<complex<Real>>(complex<Real>(1)));
+  return {Vec<complex<Real>>(select(below, one, Vec<Real>(Real(0))))};
 }
 #endif
 

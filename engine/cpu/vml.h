@@ -7,6 +7,7 @@
 #include "engine/cpu/vec_elementary.h"
 #include "engine/cpu/vec_special.h"
 #include "engine/path.h"
+#include "iterlab/ops/activation.h"
 #include "iterlab/ops/elementary.h"
 #include "iterlab/ops/special.h"
 
@@ -103,14 +104,21 @@ struct DomainBits {
 };
 
 // Whether any of `count` numbers lies outside: one maximum, and only if that is beyond, which a
-// zero makes it, each number's own comparisons.
+// zero makes it, each number's own comparisons. Of the four quarters in turn: a maximum of 64-bit
+// integers waits for the one before.
 template <class Op, class T>
 bool any_outside(const char* x, int64_t count) {
   using Domain = DomainBits<Op, T>;
   using Bits = BitsOf<T>;
-  Bits farthest = 0;
-  for (int64_t i = 0; i < count; ++i)
-    farthest = std::max(farthest, Domain::distance(load_element<Bits>(x, i)));
+  constexpr int kQuarters = 4;
+  Bits farthest = 0, part[kQuarters] = {};
+  const int64_t quarter = count / kQuarters;
+  const auto distance = [x](int64_t i) { return Domain::distance(load_element<Bits>(x, i)); };
+  for (int64_t i = 0; i < quarter; ++i) {
+    for (int q = 0; q < kQuarters; ++q) part[q] = std::max(part[q], distance(q * quarter + i));
+  }
+  for (int64_t i = kQuarters * quarter; i < count; ++i) farthest = std::max(farthest, distance(i));
+  for (const Bits far : part) farthest = std::max(farthest, far);
   if (farthest <= Domain::kReach) return false;
   Bits outside = 0;
   for (int64_t i = 0; i < count; ++i)
@@ -136,6 +144,10 @@ class MklOnThisThread {
   int before_ = 0;
 };
 
+// What is smaller lies in the second-level cache, likely: exp of 512 KiB took 1.2 times as long
+// with prefetches as without.
+inline constexpr int64_t kPrefetchFromBytes = int64_t{1} << 20;
+
 // Runs `functor`, a loop over lanes, for what MKL is not used for.
 template <class Op, class T>
 void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int64_t count,
@@ -147,7 +159,9 @@ void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int6
   constexpr Bits kSafe = std::bit_cast<Bits>(T(0.5));  // lies in every domain
   const MklOnThisThread on_this_thread;
   // A thread's part of a result that Note [Streaming stores] is about.
-  const bool streamed = data[0] != data[1] && count * int64_t{sizeof(T)} >= kStreamFromBytes / 4;
+  const int64_t bytes = count * int64_t{sizeof(T)};
+  const bool streamed = data[0] != data[1] && bytes >= kStreamFromBytes / 4;
+  const bool prefetches = bytes >= kPrefetchFromBytes;
   alignas(64) T values[kPiece], others[kPiece];
   for (int64_t first = 0; first < count; first += kPiece) {
     const auto offset = first * static_cast<int64_t>(sizeof(T));
@@ -159,8 +173,10 @@ void run_vml(void (*function)(int, const T*, T*, int64_t), LanesFn functor, int6
     };
     if (!any_outside<Op, T>(x, piece)) {
       // The memory would be idle meanwhile: Note [Prefetch].
-      const int64_t bytes = std::min(kPiece, count - first - piece) * int64_t{sizeof(T)};
-      for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(x + sizeof(values) + b);
+      if (prefetches) {
+        const int64_t next = std::min(kPiece, count - first - piece) * int64_t{sizeof(T)};
+        for (int64_t b = 0; b < next; b += 64) __builtin_prefetch(x + sizeof(values) + b);
+      }
       if (streamed) {
         run(x, values);
         stream_rows(reinterpret_cast<const char*>(values), y, 0, piece * int64_t{sizeof(T)}, 1);
@@ -198,6 +214,39 @@ void vml_lanes(void (*function)(int, const T*, T*, int64_t), int64_t count, char
   }
 }
 
+// Note [Formulas around a function]: the parts as operators.
+template <class Op>
+struct BeforeInner : Op {
+  template <class V, class... Parameters>
+  ITERLAB_FN V operator()(V input, Parameters... parameters) const {
+    return Op::before(input, parameters...);
+  }
+};
+template <class Op>
+struct AfterInner : Op {
+  static constexpr int num_inputs = 2;
+  template <class V, class... Parameters>
+  ITERLAB_FN V operator()(V input, V inside, Parameters... parameters) const {
+    return Op::after(input, inside, parameters...);
+  }
+};
+template <class Op, class T>
+void lanes_around_inner(int64_t count, char* const* data, const Number* numbers) {
+  constexpr int64_t kPiece = 2048;
+  alignas(64) char inside[kPiece * sizeof(T)];
+  for (int64_t first = 0; first < count; first += kPiece) {
+    const auto offset = first * static_cast<int64_t>(sizeof(T));
+    const int64_t piece = std::min(kPiece, count - first);
+    char* const before[] = {inside, data[1] + offset};
+    char* const inner[] = {inside, inside};
+    char* const after[] = {data[0] + offset, data[1] + offset, inside};
+    lanes<BeforeInner<Op>, T>(piece, before, numbers);
+    lane_loop<typename Op::Inner, T>(piece, inner, nullptr);
+    lanes<AfterInner<Op>, T>(piece, after, numbers);
+  }
+}
+#define ITERLAB_FORALL_AROUND_VML(_) _(Logit) _(Ndtr) _(Tanhshrink)
+
 #define ITERLAB_SPECIALISE(Op, Name)                                                          \
   template <>                                                                                 \
   inline void lane_loop<ops::Op, float>(int64_t count, char* const* data, const Number* n) {  \
@@ -210,6 +259,19 @@ void vml_lanes(void (*function)(int, const T*, T*, int64_t), int64_t count, char
 ITERLAB_FORALL_VML(ITERLAB_SPECIALISE)
 #undef ITERLAB_SPECIALISE
 #undef ITERLAB_FORALL_VML
+
+#define ITERLAB_SPECIALISE(Op)                                                                \
+  template <>                                                                                 \
+  inline void lane_loop<ops::Op, float>(int64_t count, char* const* data, const Number* n) {  \
+    lanes_around_inner<ops::Op, float>(count, data, n);                                       \
+  }                                                                                           \
+  template <>                                                                                 \
+  inline void lane_loop<ops::Op, double>(int64_t count, char* const* data, const Number* n) { \
+    lanes_around_inner<ops::Op, double>(count, data, n);                                      \
+  }
+ITERLAB_FORALL_AROUND_VML(ITERLAB_SPECIALISE)
+#undef ITERLAB_SPECIALISE
+#undef ITERLAB_FORALL_AROUND_VML
 
 }  // namespace CPU_CAPABILITY
 }  // namespace iterlab::cpu

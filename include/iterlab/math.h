@@ -64,8 +64,14 @@ ITERLAB_FN Lane<T> select(bool condition, Lane<T> if_true, Lane<T> if_false) {
   if constexpr (std::is_same_v<T, bool>) {  // without a branch
     return Lane<bool>((condition & if_true.value) | (!condition & if_false.value));
   } else {
-    return condition ? if_true : if_false;
+    return Lane<T>(condition ? if_true.value : if_false.value);
   }
+}
+
+// As select, of a second choice that is dear: computed only where a lane takes it.
+template <class T, class Fn>
+ITERLAB_FN Lane<T> select_or_compute(bool condition, Lane<T> if_true, Fn if_false) {
+  return condition ? if_true : if_false();
 }
 
 // 1 where the mask is true, 0 elsewhere: what an operator that returns bool gives its caller.
@@ -75,12 +81,17 @@ ITERLAB_FN V as_value(bool mask) {
 }
 
 // a * b + c, rounded once for real floating types, as ATen's vectorised add does; wrapping for
-// integers.
+// integers. No vector instruction multiplies bytes, so 1 and -1, which b mostly is, have loops of
+// their own.
 template <class T>
 ITERLAB_FN Lane<T> fma(Lane<T> a, Lane<T> b, Lane<T> c) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::fma(a.value, b.value, c.value);
   } else {
+    if constexpr (detail::wraps<T> && sizeof(T) == 1) {
+      if (b.value == T(1)) return a + c;
+      if (b.value == static_cast<T>(-1)) return c - a;
+    }
     return a * b + c;
   }
 }

@@ -108,10 +108,11 @@ ITERLAB_FN Lane<T> integer_remainder(Lane<T> a, Lane<T> b) {
 }
 
 // Whether a nonzero remainder has another sign than the divisor: floor and trunc differ then.
+// Without a branch, which would be a coin's toss.
 template <class T>
 ITERLAB_FN bool rounds_down(Lane<T> remainder, Lane<T> divisor) {
   if constexpr (std::is_signed_v<T>) {
-    return remainder.value != 0 && (remainder.value < 0) != (divisor.value < 0);
+    return (remainder.value != 0) & ((remainder.value ^ divisor.value) < 0);
   } else {
     return false;
   }
@@ -120,12 +121,13 @@ ITERLAB_FN bool rounds_down(Lane<T> remainder, Lane<T> divisor) {
 template <class T>
 ITERLAB_FN Lane<T> integer_floor_quotient(Lane<T> a, Lane<T> b) {
   const Lane<T> quotient = integer_quotient(a, b);
-  return rounds_down(integer_remainder(a, b), b) ? quotient - Lane<T>(T(1)) : quotient;
+  const Lane<T> remainder = a - quotient * b;  // a second division takes as long as the first
+  return quotient - Lane<T>(static_cast<T>(rounds_down(remainder, b)));
 }
 template <class T>
 ITERLAB_FN Lane<T> integer_modulus(Lane<T> a, Lane<T> b) {
   const Lane<T> remainder = integer_remainder(a, b);
-  return rounds_down(remainder, b) ? remainder + b : remainder;
+  return remainder + b * Lane<T>(static_cast<T>(rounds_down(remainder, b)));
 }
 
 // Integers: by squaring, wrapping around; of a negative power only 1 and -1 are left.
@@ -225,25 +227,42 @@ ITERLAB_FN Lane<T> bits_xor(Lane<T> a, Lane<T> b) {
   return static_cast<T>(a.value ^ b.value);
 }
 
-// Shifts by less than zero or by the width and more push every bit out.
+// Shifts by less than zero or by the width and more push every bit out. Vector instructions shift
+// lanes of 32 and 64 bits by counts of their own; narrower ones are shifted by 8, 4, 2, 1, each if
+// that bit of the count is set. (Spelled out: of a loop or a recursion GCC 12 makes wide lanes.)
 template <class T>
 ITERLAB_FN Lane<T> shift_left(Lane<T> a, Lane<T> b) {
-  using W = detail::Wrapping<T>;
-  constexpr W bits = 8 * sizeof(T);
-  const W count = static_cast<W>(b.value);
-  const W shifted = static_cast<W>(a.value) << (count & (8 * sizeof(W) - 1));
-  return static_cast<T>(count < bits ? shifted : W(0));
+  using U = std::make_unsigned_t<T>;
+  constexpr U width = 8 * sizeof(T);
+  const U count = static_cast<U>(b.value);
+  U x = static_cast<U>(a.value);
+  if constexpr (sizeof(T) < sizeof(int)) {
+    if constexpr (sizeof(T) > 1) x = (count & 8) != 0 ? static_cast<U>(x << 8) : x;
+    x = (count & 4) != 0 ? static_cast<U>(x << 4) : x;
+    x = (count & 2) != 0 ? static_cast<U>(x << 2) : x;
+    x = (count & 1) != 0 ? static_cast<U>(x << 1) : x;
+  } else {
+    x = x << (count & (width - 1));
+  }
+  return static_cast<T>(count < width ? x : U(0));
 }
 template <class T>
 ITERLAB_FN Lane<T> shift_right(Lane<T> a, Lane<T> b) {
-  using W = detail::Wrapping<T>;
-  constexpr W bits = 8 * sizeof(T);
-  const W count = static_cast<W>(b.value);
-  if constexpr (std::is_signed_v<T>) {
-    return static_cast<T>(a.value >> (count < bits ? count : bits - 1));
+  using U = std::make_unsigned_t<T>;
+  constexpr U width = 8 * sizeof(T);
+  const U count = static_cast<U>(b.value);
+  if constexpr (sizeof(T) < sizeof(int)) {  // of a negative number, the complement's complement
+    const U sign = signbit(a) ? static_cast<U>(-1) : U(0);
+    U x = static_cast<U>(static_cast<U>(a.value) ^ sign);
+    if constexpr (sizeof(T) > 1) x = (count & 8) != 0 ? static_cast<U>(x >> 8) : x;
+    x = (count & 4) != 0 ? static_cast<U>(x >> 4) : x;
+    x = (count & 2) != 0 ? static_cast<U>(x >> 2) : x;
+    x = (count & 1) != 0 ? static_cast<U>(x >> 1) : x;
+    return static_cast<T>((count < width ? x : U(0)) ^ sign);
+  } else if constexpr (std::is_signed_v<T>) {
+    return a.value >> (count < width ? count : width - 1);
   } else {
-    return static_cast<T>(count < bits ? static_cast<W>(a.value) >> (count & (8 * sizeof(W) - 1))
-                                       : W(0));
+    return count < width ? a.value >> (count & (width - 1)) : T(0);
   }
 }
 

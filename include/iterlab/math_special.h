@@ -8,7 +8,7 @@ namespace iterlab {
 // Note [Special functions]
 // Long functions of one number, which each backend defines for float and double: on the CPU
 // engine/cpu/vec_special.h, with ATen/native/Math.h. They are here as declarations, so that
-// functors need not see ATen. No SIMD vector computes them, so their operators run over lanes.
+// functors need not see ATen. SIMD vectors compute the Bessel functions; others run over lanes.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ITERLAB_SPECIAL(name) \
   template <class T>          \

@@ -228,6 +228,7 @@ struct Elementwise {
                                               // function is one of buffers
   static constexpr uint8_t variants = kAllVariants;
   static constexpr bool moves_bits = false;
+  static constexpr bool changes_signs_only = false;  // true: halves are computed as they are stored
   static constexpr bool preserves_strides = false;
   static constexpr bool preserves_gaps = false;
   static constexpr double cost = 1;
@@ -240,6 +241,21 @@ struct Binary : Elementwise<2> {
   static constexpr std::array inputs{"input", "other"};
 };
 struct Ternary : Elementwise<3> {};
+
+// Note [Formulas around a function]
+// An operator whose formula is after(input, Inner(before(input))), with Inner an operator too, says
+// so in these parts: a backend whose library computes Inner for whole buffers runs them one after
+// the other. Both parts take the parameters last.
+template <class Op, class V, class... Parameters>
+ITERLAB_FN V around_inner(V input, Parameters... parameters) {
+  const V inside = typename Op::Inner{}(Op::before(input, parameters...));
+  return Op::after(input, inside, parameters...);
+}
+
+// Whether the result is true or false.
+constexpr bool gives_bool(Promotion promotion) {
+  return promotion == Promotion::AlwaysBool || promotion == Promotion::FloatToBool;
+}
 
 // Whether the result is an input, as it is or converted.
 template <class Op>

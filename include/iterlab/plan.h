@@ -46,7 +46,8 @@ struct OperandPlan {
   DType dtype = DType::Undefined;
   LayoutClass layout = LayoutClass::contiguous;
   DType lane_dtype = DType::Undefined;  // in which the kernel finds its lanes; the compute type,
-                                        // or its own where the kernel converts
+                                        // or its own where the kernel converts; of a result that
+                                        // tells true from false, bool
   bool staged = false;    // goes through a buffer of `lane_dtype`; otherwise used in place
   bool streamed = false;  // an output that is written past the caches
   bool repeated = false;  // one value for all of a row: the buffer holds a block of its lanes,

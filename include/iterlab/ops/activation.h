@@ -135,8 +135,8 @@ struct Prelu : Binary {
 // scale * x where not negative, scale * alpha * expm1(input_scale * x) elsewhere.
 template <class V>
 ITERLAB_FN V elu_of(V x, V alpha, V scale, V input_scale) {
-  return math::select(math::ge(x, constant<V>(0)), x * scale,
-                      math::expm1(x * input_scale) * (alpha * scale));
+  return math::select_or_compute(math::ge(x, constant<V>(0)), x * scale,
+                                 [&] { return math::expm1(x * input_scale) * (alpha * scale); });
 }
 
 struct Elu : Activation {
@@ -340,13 +340,22 @@ struct Tanhshrink : Activation {
   static constexpr auto name = "tanhshrink";
   static constexpr auto torch_name = "nn.functional.tanhshrink";
   static constexpr auto doc = "input - tanh(input).";
-  static constexpr double cost = 13;
+  static constexpr double cost = 5;
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr bool complex_simd = false;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
-    return input - math::tanh(input);
+    return around_inner<Tanhshrink>(input);
+  }
+  using Inner = Tanh;
+  template <class V>
+  ITERLAB_FN static V before(V input) {
+    return input;
+  }
+  template <class V>
+  ITERLAB_FN static V after(V input, V tanh) {
+    return input - tanh;
   }
 };
 

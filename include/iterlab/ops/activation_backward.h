@@ -123,9 +123,11 @@ struct EluBackward : Backward {
   ITERLAB_FN V operator()(V grad_output, V self_or_result, V alpha, V scale, V input_scale,
                           int64_t is_result) const {
     const V slope = alpha * scale, scaled = grad_output * input_scale;
-    const V below = is_result != 0 ? scaled * (self_or_result + slope)
-                                   : scaled * slope * math::exp(self_or_result * input_scale);
-    return math::select(math::le(self_or_result, constant<V>(0)), below, grad_output * scale);
+    const auto above = math::negated(math::le(self_or_result, constant<V>(0)));
+    return math::select_or_compute(above, grad_output * scale, [&] {
+      return is_result != 0 ? scaled * (self_or_result + slope)
+                            : scaled * slope * math::exp(self_or_result * input_scale);
+    });
   }
 };
 

@@ -201,6 +201,7 @@ struct Pow : Binary {
   static constexpr std::array inputs{"input", "exponent"};
   static constexpr auto dtypes = kNumeric;
   static constexpr auto number_dtypes = kBool;  // to the power of True or False
+  static constexpr bool complex_simd = false;
   static constexpr auto extra = Extra::Power;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};
   static constexpr double cost = 12;
@@ -243,7 +244,7 @@ struct Ldexp : Binary {
   static constexpr uint32_t wide_inputs = 0b10;
   static constexpr auto dtypes = kFloatingAndComplex;
   static constexpr DTypeSet beyond_torch = kBool;
-  static constexpr bool simd = false;
+  static constexpr bool complex_simd = false;
   static constexpr double cost = 12;
   static constexpr AutocastPolicy autocast{.cuda = Autocast::Float32};  // as pow, which ATen calls
   template <class V>

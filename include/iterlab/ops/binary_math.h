@@ -39,6 +39,7 @@ struct Copysign : Binary {
   static constexpr auto doc = "The magnitude of input with the sign of other, zero's too.";
   static constexpr auto promotion = Promotion::IntToFloat;
   static constexpr auto dtypes = kFloating;
+  static constexpr bool changes_signs_only = true;
   template <class V>
   ITERLAB_FN V operator()(V input, V other) const {
     return math::copysign(input, other);

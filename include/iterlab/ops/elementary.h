@@ -289,13 +289,22 @@ struct Logit : Elementary {
   static constexpr double cost = 6;
   template <class V>
   ITERLAB_FN V operator()(V input, Optional<V> eps) const {
+    return around_inner<Logit>(input, eps);
+  }
+  using Inner = Log;
+  template <class V>
+  ITERLAB_FN static V before(V input, Optional<V> eps) {
     const V one = constant<V>(1);
     V z = input;
     if (eps.given) {
       const V low = eps.value, high = one - eps.value;
       z = math::select(math::lt(z, low), low, math::select(math::gt(z, high), high, z));
     }
-    return math::log(z / (one - z));
+    return z / (one - z);
+  }
+  template <class V>
+  ITERLAB_FN static V after(V /*input*/, V log, Optional<V> /*eps*/) {
+    return log;
   }
 };
 

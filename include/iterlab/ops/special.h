@@ -73,10 +73,19 @@ struct Ndtr : Special {
   static constexpr auto torch_name = "special.ndtr";
   static constexpr auto doc =
       "The normal distribution function erfc(-input / sqrt(2)) / 2, exact in both tails.";
-  static constexpr double cost = 22;
+  static constexpr double cost = 5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
-    return constant<V>(0.5) * math::erfc(input * constant<V>(-1 / std::numbers::sqrt2));
+    return around_inner<Ndtr>(input);
+  }
+  using Inner = Erfc;
+  template <class V>
+  ITERLAB_FN static V before(V input) {
+    return input * constant<V>(-1 / std::numbers::sqrt2);
+  }
+  template <class V>
+  ITERLAB_FN static V after(V /*input*/, V erfc) {
+    return constant<V>(0.5) * erfc;
   }
 };
 
@@ -101,45 +110,45 @@ struct Digamma : ScalarSpecial {
   }
 };
 
-struct I0 : ScalarSpecial {
+struct I0 : Special {
   static constexpr auto name = "i0";
   static constexpr auto doc =
       "The modified Bessel function of the first kind, of order 0, of input.";
-  static constexpr double cost = 170;
+  static constexpr double cost = 10;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::i0(input);
   }
 };
 
-struct I0e : ScalarSpecial {
+struct I0e : Special {
   static constexpr auto name = "special_i0e";
   static constexpr auto torch_name = "special.i0e";
   static constexpr auto doc = "exp(-|input|) * i0(input).";
-  static constexpr double cost = 150;
+  static constexpr double cost = 9;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::i0e(input);
   }
 };
 
-struct I1 : ScalarSpecial {
+struct I1 : Special {
   static constexpr auto name = "special_i1";
   static constexpr auto torch_name = "special.i1";
   static constexpr auto doc =
       "The modified Bessel function of the first kind, of order 1, of input.";
-  static constexpr double cost = 100;
+  static constexpr double cost = 7;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::i1(input);
   }
 };
 
-struct I1e : ScalarSpecial {
+struct I1e : Special {
   static constexpr auto name = "special_i1e";
   static constexpr auto torch_name = "special.i1e";
   static constexpr auto doc = "exp(-|input|) * i1(input).";
-  static constexpr double cost = 20;
+  static constexpr double cost = 5;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::i1e(input);

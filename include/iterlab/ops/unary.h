@@ -18,6 +18,7 @@ struct Abs : Unary {
   static constexpr auto doc = "The magnitude |input|, a real number.";
   static constexpr auto promotion = Promotion::ComplexToReal;
   static constexpr auto dtypes = kArithmetic | kComplex | kFloat8;
+  static constexpr bool changes_signs_only = true;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::abs(input);
@@ -29,6 +30,7 @@ struct Neg : Unary {
   static constexpr auto doc = "-input. Integers wrap around.";
   static constexpr auto dtypes = kArithmetic | kComplex;
   static constexpr InputCheck refuses = refuse_bool;
+  static constexpr bool changes_signs_only = true;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::neg(input);
@@ -57,7 +59,6 @@ struct Sgn : Unary {
   static constexpr auto name = "sgn";
   static constexpr auto doc = "sign(input); of complex numbers input / |input|, and 0 for 0.";
   static constexpr auto dtypes = kArithmetic | kBool | kComplex;
-  static constexpr bool complex_simd = false;
   static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
@@ -140,7 +141,6 @@ struct Angle : Unary {
       "0, or pi where negative.";
   static constexpr auto promotion = Promotion::IntToFloatComplexToReal;
   static constexpr auto dtypes = kFloatingAndComplex;
-  static constexpr bool complex_simd = false;
   static constexpr double cost = 2;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
@@ -158,6 +158,7 @@ struct ConjPhysical : Unary {
   static constexpr auto name = "conj_physical";
   static constexpr auto doc = "The complex conjugate of input, as a new tensor.";
   static constexpr auto dtypes = kAllDTypes;
+  static constexpr bool changes_signs_only = true;
   template <class V>
   ITERLAB_FN V operator()(V input) const {
     return math::conj(input);
