@@ -314,7 +314,8 @@ class Run {
   // Bytes of shared memory for the spans of a block of `elements`; 0 where they are too large to
   // pay.
   int64_t make_room(Nested& args, int inner, int64_t elements) const {
-    const int64_t row = std::min(args.sizes[0], elements);
+    // A block that ends in another row than it starts in brings whole rows of both.
+    const int64_t row = inner == 1 ? std::min(args.sizes[0], elements) : args.sizes[0];
     const int64_t further = inner == 1 ? 0 : ceil_div(elements - 1, row);  // rows after the first
     int64_t shared = 0;
     for (int i = 0; i < plan_.num_operands; ++i) {

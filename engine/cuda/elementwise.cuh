@@ -133,7 +133,8 @@ struct Functor {
   static constexpr int kFullBlocks = kCalls          ? 1
                                      : Op::cost >= 5 ? kFormulaBlocks
                                                      : full_blocks(sizeof(T));
-  static constexpr int kTiledBlocks = kLong ? 1 : 2;
+  // (Of two tiles of bytes and a third operand, three blocks would keep some lanes in memory.)
+  static constexpr int kTiledBlocks = kLong ? 1 : sizeof(T) == 1 ? 2 : 3;
   static constexpr int kSpanBlocks = kCalls ? 1 : 5;
   static __device__ __noinline__ Result evaluate_call(const Slots& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);

@@ -105,7 +105,13 @@ struct TileRun {
   }
 
   // Tiles that are whole vectors along both dims, all of which start at boundaries. Vectors beyond
-  // an edge are loaded from the last place before it, so that no load waits for a branch.
+  // an edge are loaded from the last place before it, so that no load waits for a branch; whole
+  // tiles have none.
+
+  template <bool whole>
+  static __device__ __forceinline__ int before(int position, int last) {
+    return whole ? position : min(position, last);
+  }
 
   // The place of a thread's vector along dim 0 in a round.
   struct Place {
@@ -118,6 +124,7 @@ struct TileRun {
   };
 
   // KernelOperand i through shared memory. Its loads are all issued before the first is used.
+  template <bool whole>
   __device__ __forceinline__ void bring_across(int i) const {
     constexpr int kRows = Shape::kEdge0 / Shape::kLines;
     uint32_t line[Shape::kReads][Shape::kLines][4];
@@ -128,8 +135,8 @@ struct TileRun {
 #pragma unroll
     for (int round = 0; round < Shape::kReads; ++round) {
       const int index = static_cast<int>(threadIdx.x) + round * kBlockThreads;
-      const int first = min(row_of(index) * Shape::kLines, rest0 - Shape::kLines);
-      const int column = min(column_of(index), rest1 - V);
+      const int first = before<whole>(row_of(index) * Shape::kLines, rest0 - Shape::kLines);
+      const int column = before<whole>(column_of(index), rest1 - V);
 #pragma unroll
       for (int l = 0; l < Shape::kLines; ++l)
         load_aligned<16>(data(i, first + l, column), line[round][l]);
@@ -145,13 +152,14 @@ struct TileRun {
     }
   }
 
-  template <size_t k>
+  template <bool whole, size_t k>
   __device__ __forceinline__ void load(Arrivals<k> (&arriving)[Shape::kWrites]) const {
     if (across(k + 1)) return;
 #pragma unroll
     for (int round = 0; round < Shape::kWrites; ++round) {
       const Place place(round);
-      const char* const from = data(k + 1, min(place.i0, rest0 - V), min(place.i1, rest1 - 1));
+      const char* const from =
+          data(k + 1, before<whole>(place.i0, rest0 - V), before<whole>(place.i1, rest1 - 1));
       arriving[round].load(args.operands[k + 1], from, {0, V});
     }
   }
@@ -172,11 +180,11 @@ struct TileRun {
       for (int j = 0; j < V; ++j) group[j] = packed.template lane<T>(j);
     }
   }
-  template <size_t... I>
+  template <bool whole, size_t... I>
   __device__ __forceinline__ void vectors(std::index_sequence<I...>) const {
     std::tuple<Arrivals<I>[Shape::kWrites]...> arriving;
-    (load<I>(std::get<I>(arriving)), ...);
-    ((across(I + 1) ? bring_across(I + 1) : void()), ...);
+    (load<whole, I>(std::get<I>(arriving)), ...);
+    ((across(I + 1) ? bring_across<whole>(I + 1) : void()), ...);
     __syncthreads();
 #pragma unroll
     for (int round = 0; round < Shape::kWrites; ++round) {
@@ -185,7 +193,7 @@ struct TileRun {
       (take<I>(std::get<I>(arriving)[round], place, in[I]), ...);
       Result out[V];
       F::template apply<V>(args.parameters, in, out);
-      if (place.i0 < rest0 && place.i1 < rest1)
+      if (whole || (place.i0 < rest0 && place.i1 < rest1))
         store_group<Out>(data(0, place.i0, place.i1), {0, V}, out);
     }
   }
@@ -250,8 +258,11 @@ __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};
   const Run run(args, shared_bytes);
   wait_for_earlier();
-  if (args.vectors && run.rest0 % Run::V == 0 && run.rest1 % Run::V == 0) {
-    run.vectors(kInputs);
+  const bool whole = run.rest0 == Run::Shape::kEdge0 && run.rest1 == Run::Shape::kEdge1;
+  if (args.vectors && whole) {
+    run.template vectors<true>(kInputs);
+  } else if (args.vectors && run.rest0 % Run::V == 0 && run.rest1 % Run::V == 0) {
+    run.template vectors<false>(kInputs);
   } else {
     run.each(kInputs);
   }
