@@ -220,6 +220,35 @@ def test_bits_do_not_depend_on_threads(entry: OpEntry, dtype: torch.dtype, devic
             calls.assert_bitwise(one, want)
 
 
+ONE_DIM = {"max", "min", "argmax", "argmin"}  # of the operators that name a position
+
+
+@pytest.mark.parametrize("dtype", (*BIT_DTYPES, torch.bool), ids=name_of)
+@pytest.mark.parametrize("entry", calls.REDUCTIONS, ids=name_of)
+def test_bits_do_not_depend_on_runs_of_memory(
+    entry: OpEntry, dtype: torch.dtype, device: str
+) -> None:
+    """Elements in several runs, of whole lanes and of others, and rows of a few columns, as in one.
+
+    On a GPU, the order follows the rows. Where a product of complex numbers has underflowed, rows
+    and columns may differ in the sign of a zero.
+    """
+    if entry.name in ONE_DIM or dtype not in calls.input_dtypes(entry) or device != "cpu":
+        return
+    for outer, inner in itertools.product((3, 70), (5, 16, 48, 1040)):
+        x = batch_of(dtype, (outer, 7, inner), device)
+        rows = x.permute(1, 0, 2).reshape(7, -1)
+        in_one = outputs_of(calls.reduce(entry, rows, [1]))
+        columns = outputs_of(calls.reduce(entry, rows.t().contiguous(), [0]))
+        several = outputs_of(calls.reduce(entry, x, [0, 2]))
+        for got, column, want in zip(several, columns, in_one, strict=True):
+            calls.assert_bitwise(got, want, (outer, inner))
+            if dtype.is_complex:
+                assert torch.equal(column, want), (outer, inner)
+            else:
+                calls.assert_bitwise(column, want, (outer, inner))
+
+
 @pytest.mark.parametrize("entry", REDUCTIONS, ids=name_of)
 def test_dims_out_of_range_or_twice(entry: OpEntry, device: str) -> None:
     x = torch.rand(2, 3, device=device)
