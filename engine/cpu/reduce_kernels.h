@@ -46,7 +46,8 @@ struct LoopsFor<Op, F, E> {
   static constexpr int64_t bytes[2] = {sizeof(int64_t), sizeof(E)};
 };
 
-// The largest of truth values is whether any is true, the smallest whether all are.
+// The largest of truth values is whether any is true, the smallest whether all are; so are the
+// bitwise or and and.
 template <class F>
 struct OfTruth;
 template <>
@@ -60,6 +61,18 @@ struct OfTruth<formulas::Minimum> {
 template <>
 struct OfTruth<formulas::MinimumAndMaximum> {
   using Formula = formulas::AllAndAny;
+};
+template <>
+struct OfTruth<formulas::BitwiseOr> {
+  using Formula = formulas::Any;
+};
+template <>
+struct OfTruth<formulas::BitwiseAnd> {
+  using Formula = formulas::All;
+};
+template <>
+struct OfTruth<formulas::BitwiseXor> {
+  using Formula = formulas::Parity;
 };
 template <class Op, class F>
   requires requires { typename OfTruth<F>::Formula; }

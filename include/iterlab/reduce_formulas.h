@@ -281,6 +281,14 @@ struct All : Truth {
   static bool is_final(uint8_t truth) { return truth == 0; }
 };
 
+// Whether an odd number of truth values is true.
+struct Parity : BitwiseXor {
+  template <class T, class E>
+  ITERLAB_FN static T map(E x) {
+    return x != E(0) ? T(1) : T(0);
+  }
+};
+
 // The smallest and the largest of truth values.
 struct AllAndAny : Truth {
   static constexpr int components = 2;
