@@ -10,15 +10,14 @@
 namespace iterlab::cpu {
 inline namespace CPU_CAPABILITY {
 
-// The unsigned type of an integer's width; other types are themselves, and so is bool where it is
-// collected in bool.
-template <class T, bool as_byte>
+// The unsigned type of an integer's width; other types are themselves.
+template <class T>
 struct Signless {
   using Type = T;
 };
-template <class T, bool as_byte>
-  requires(std::is_integral_v<T> && (as_byte || !std::is_same_v<T, bool>))
-struct Signless<T, as_byte> {
+template <class T>
+  requires(std::is_integral_v<T>)
+struct Signless<T> {
   using Type = formulas::Bits<T>;
 };
 
@@ -27,8 +26,7 @@ template <class Op, class F, class E>
 struct LoopsFor {
   using T = AccumulateType<Op, E>;
   using Formula = formulas::FormulaOf<F, T>;
-  using Bits = ExactLoops<Formula, typename Signless<E, !std::is_same_v<T, E>>::Type,
-                          typename Signless<T, false>::Type>;
+  using Bits = ExactLoops<Formula, typename Signless<E>::Type, typename Signless<T>::Type>;
   using Type =
       std::conditional_t<std::is_integral_v<T>,
                          std::conditional_t<Formula::kSignless, Bits, ExactLoops<Formula, E, T>>,

@@ -144,24 +144,29 @@ struct Minimum : Formula {
   }
 };
 
-struct MinimumAndMaximum : Formula {
+// Two formulas of one component each, side by side.
+template <class First, class Second, class Base = Formula>
+struct Both : Base {
   static constexpr int components = 2;
+  static constexpr bool stops_early = false;
   template <class V>
   ITERLAB_FN static void start(V* state) {
-    Minimum::start(state);
-    Maximum::start(state + 1);
+    First::start(state);
+    Second::start(state + 1);
   }
   template <class V>
   ITERLAB_FN static void add(V* state, const V& x, const V& nth, double number) {
-    Minimum::add(state, x, nth, number);
-    Maximum::add(state + 1, x, nth, number);
+    First::add(state, x, nth, number);
+    Second::add(state + 1, x, nth, number);
   }
   template <class V>
   ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>& meet) {
-    Minimum::combine(state, other, meet);
-    Maximum::combine(state + 1, other + 1, meet);
+    First::combine(state, other, meet);
+    Second::combine(state + 1, other + 1, meet);
   }
 };
+
+struct MinimumAndMaximum : Both<Minimum, Maximum> {};
 
 // The unsigned type of an element's width.
 template <class E>
@@ -290,25 +295,7 @@ struct Parity : BitwiseXor {
 };
 
 // The smallest and the largest of truth values.
-struct AllAndAny : Truth {
-  static constexpr int components = 2;
-  static constexpr bool stops_early = false;
-  template <class V>
-  ITERLAB_FN static void start(V* state) {
-    All::start(state);
-    Any::start(state + 1);
-  }
-  template <class V>
-  ITERLAB_FN static void add(V* state, const V& x, const V& nth, double number) {
-    All::add(state, x, nth, number);
-    Any::add(state + 1, x, nth, number);
-  }
-  template <class V>
-  ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>& meet) {
-    All::combine(state, other, meet);
-    Any::combine(state + 1, other + 1, meet);
-  }
-};
+struct AllAndAny : Both<All, Any, Truth> {};
 
 // Mean, and sum of squared distances from it: Welford's update within a lane, Chan's formula where
 // collections meet (Chan, Golub, LeVeque 1979).

@@ -19,18 +19,16 @@ struct DeviceFacts {
   bool overlaps = false;
 };
 
-// Whether launches may overlap: the device can, what it runs was compiled to wait, and the switch
-// ITERLAB_CUDA_OVERLAP is not 0. Note [Overlapping launches]
-bool may_overlap(c10::DeviceIndex device) {
+// Whether launches may overlap: what the current device runs was compiled to wait, which it then
+// can, and the switch ITERLAB_CUDA_OVERLAP is not 0. Note [Overlapping launches]
+bool may_overlap() {
   const char* const value = std::getenv("ITERLAB_CUDA_OVERLAP");
   if (value != nullptr && std::string_view(value) == "0") return false;
-  constexpr int kFirst = 9;  // compute capability
-  int major = 0;
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  constexpr int kFirst = 90;  // compute capability, times ten
   cudaFuncAttributes any_kernel;
   C10_CUDA_CHECK(cudaFuncGetAttributes(
       &any_kernel, kernel_table().elementwise[0]->by_type[kFloatIndex].generic));
-  return major >= kFirst && any_kernel.ptxVersion >= 10 * kFirst;
+  return any_kernel.ptxVersion >= kFirst;
 }
 
 // Asked of the driver once for each device. (ATen keeps some of it, behind headers that need all of
@@ -41,7 +39,7 @@ const DeviceFacts& facts_of(c10::DeviceIndex device) {
   std::call_once(known[device], [&] {
     C10_CUDA_CHECK(cudaDeviceGetAttribute(&facts[device].multiprocessors,
                                           cudaDevAttrMultiProcessorCount, device));
-    facts[device].overlaps = may_overlap(device);
+    facts[device].overlaps = may_overlap();
   });
   return facts[device];
 }
