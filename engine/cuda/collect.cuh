@@ -90,6 +90,7 @@ struct WholeGroup {
 #pragma unroll
     for (int i = 0; i < kBytes; i += kStep) load_aligned<kStep>(data + i, word + i / 4);
   }
+  __device__ __forceinline__ const WholeGroup& words(uint32_t) const { return *this; }
   template <class C>
   __device__ __forceinline__ void convert_to(C (&group)[V]) const {
 #pragma unroll
@@ -98,14 +99,40 @@ struct WholeGroup {
   }
 };
 
+// V elements stored as S, all groups equally far from a boundary: the accesses that cover them.
+// Note [Misaligned groups]
+template <class S, int V>
+struct ShiftedGroup {
+  static constexpr int kBytes = WholeGroup<S, V>::kBytes, kStep = WholeGroup<S, V>::kStep;
+  uint32_t word[(kBytes + kStep) / 4];
+
+  static __device__ __forceinline__ uint32_t offset_of(const char* data) {
+    constexpr auto kOffsets = static_cast<uint32_t>((kStep - 1) & -static_cast<int>(sizeof(S)));
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data)) & kOffsets;
+  }
+  // The first at `data` is `offset` bytes before the group, and more than 0.
+  __device__ __forceinline__ void load(const char* data) {
+#pragma unroll
+    for (int i = 0; i < kBytes + kStep; i += kStep) load_aligned<kStep>(data + i, word + i / 4);
+  }
+  __device__ __forceinline__ WholeGroup<S, V> words(uint32_t offset) const {
+    WholeGroup<S, V> whole;
+    shift_words<kStep>(word, offset, whole.word);
+    return whole;
+  }
+};
+
 // Groups of so many bytes that a thread loads before it uses the first: 128 bytes, so that 512
 // threads of an SM have 64 KiB in flight.
 constexpr int groups_in_flight(size_t bytes) { return bytes >= 32 ? 4 : 8; }
 
-// How many of [from, end) there are, `step` apart.
+// Of a power of two.
+__device__ __forceinline__ int exponent(int power) { return 31 - __clz(power); }
+
+// How many of [from, end) there are, a power of two apart.
 __device__ __forceinline__ int steps(int64_t from, int64_t end, int step) {
   const auto rest = static_cast<uint32_t>(max(end - from, int64_t{0}));
-  return static_cast<int>((rest + static_cast<uint32_t>(step) - 1) / static_cast<uint32_t>(step));
+  return static_cast<int>((rest + static_cast<uint32_t>(step) - 1) >> exponent(step));
 }
 
 // Takes `rest` groups, U at a time: all of a batch are loaded before the first is used. load and
@@ -145,21 +172,6 @@ __device__ __forceinline__ void load_any(const ReduceArguments& args, const char
   for (int j = 0; j < V; ++j) {
     group[j] = each.lane[j];
     if (args.element_type >= 0) group[j] = round_through(group[j], args.element_type);
-  }
-}
-
-// The same for the first `valid` of V neighbouring outputs.
-template <class R, class C, int V>
-__device__ __forceinline__ void numbers_for(const ReduceArguments& args, const char* data,
-                                            int valid, double (&numbers)[V]) {
-  if constexpr (R::kShifted) {
-    C firsts[V] = {};
-    if (valid > 0) load_any<C, V>(args, data, args.dims[0].kept.stride, 0, valid, firsts);
-#pragma unroll
-    for (int j = 0; j < V; ++j) numbers[j] = R::origin(firsts[j]);
-  } else {
-#pragma unroll
-    for (int j = 0; j < V; ++j) numbers[j] = args.number;
   }
 }
 
@@ -245,44 +257,51 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
   Collector<R, C, V> collector;
   const double number = begin < end ? number_for<R, C>(args, input) : 0;
   int64_t group = begin + lane;
-  // Whole groups at boundaries. A short one at the end of the only row is left over.
-  if (args.whole_rows && is_aligned(input)) {
+  // Whole groups. A short one at the end of the only row is left over.
+  const bool aligned = is_aligned(input);
+  if (args.whole_rows && (aligned || one_row)) {
     const int64_t whole = n % V == 0 ? end : min(end, args.groups - 1);
     with_stored_type<C>(args.type, [&](auto stored) {
       using S = decltype(stored);
       constexpr int U = groups_in_flight(V * sizeof(S)), kBytes = V * static_cast<int>(sizeof(S));
-      const auto add = [&](const WholeGroup<S, V>& incoming, uint32_t at) {
-        if constexpr (R::kPacked) {
-          collector.add_words(incoming.word);
-        } else {
-          C values[V];
-          incoming.convert_to(values);
-          collector.add(values, 0, V, at, number);
-        }
-      };
       // U groups at a time, the last time as many as there are. Rows that are all whole follow each
       // other in groups, so that a lane's elements are as far apart as its groups.
       const int rest = steps(group, whole, args.lanes);
+      using Shifted = ShiftedGroup<S, V>;
+      const uint32_t offset = Shifted::offset_of(input);
       const uint32_t step_at = static_cast<uint32_t>(lanes) * V;
       uint32_t at = static_cast<uint32_t>(lane) * V;
-      const auto add_all = [&](const WholeGroup<S, V>(&incoming)[U], int count) {
+      const auto add_all = [&](const auto& incoming, int count) {
+        constexpr int kCount = sizeof(incoming) / sizeof(incoming[0]);
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (u < count) add(incoming[u], at + static_cast<uint32_t>(u) * step_at);
+        for (int u = 0; u < kCount; ++u) {
+          if (u >= count) continue;
+          if constexpr (R::kPacked) {
+            collector.add_words(incoming[u].words(offset).word);
+          } else {
+            C values[V];
+            incoming[u].words(offset).convert_to(values);
+            collector.add(values, 0, V, at + static_cast<uint32_t>(u) * step_at, number);
+          }
         }
-        at += U * step_at;
+        at += kCount * step_at;
       };
-      if (one_row) {
+      const auto take_row = [&]<class Incoming, int kCount>() {
         const int64_t step = lanes * kBytes;
-        const char* from = input + group * kBytes;
-        const auto load = [&](WholeGroup<S, V>(&incoming)[U], int count) {
+        const char* from = input + group * kBytes - offset;
+        const auto load = [&](Incoming(&incoming)[kCount], int count) {
 #pragma unroll
-          for (int u = 0; u < U; ++u) {
+          for (int u = 0; u < kCount; ++u) {
             if (u < count) incoming[u].load(from + u * step);
           }
-          from += U * step;
+          from += kCount * step;
         };
-        in_batches<WholeGroup<S, V>, U>(rest, load, add_all);
+        in_batches<Incoming, kCount>(rest, load, add_all);
+      };
+      if (offset != 0) {
+        take_row.template operator()<Shifted, 4>();
+      } else if (one_row) {
+        take_row.template operator()<WholeGroup<S, V>, U>();
       } else if (args.reduced_dims == 2) {
         // Rows a stride apart: to the next group, and back by a row where that is in another.
         const auto per_row = static_cast<int>(args.row_divider.divisor);
@@ -336,81 +355,6 @@ __device__ __forceinline__ typename R::State collect_groups(const ReduceArgument
                   static_cast<uint32_t>(row * n + start - base), number);
   }
   return collector.finish(base);
-}
-
-// Rows [begin, end) of V columns, those of one lane.
-template <class R, class C, int V>
-__device__ __forceinline__ void collect_rows(const ReduceArguments& args, const char* input,
-                                             int64_t begin, int64_t end, int lane, int valid,
-                                             typename R::State (&states)[V]) {
-  const auto rows = static_cast<uint32_t>(max(end - begin, int64_t{0}));
-  const auto lanes = static_cast<uint32_t>(args.lanes);
-  uint32_t at = static_cast<uint32_t>(lane);  // the next row
-  const auto row_data = [&](uint32_t row) {
-    if (args.reduced_dims <= 1) return input + (begin + row) * args.dims[0].reduced.stride;
-    return input + reduced_offset(args, 0, static_cast<uint32_t>(begin) + row);
-  };
-  typename R::Lane_ sums[V];
-#pragma unroll
-  for (int j = 0; j < V; ++j) R::start(sums[j]);
-  double numbers[V];
-  numbers_for<R, C, V>(args, input, rows > 0 ? valid : 0, numbers);
-  int64_t count = 0;
-  const auto add = [&](const C(&values)[V]) {
-    ++count;
-    const double nth = R::kCounts ? 1.0 / static_cast<double>(count) : 0;
-#pragma unroll
-    for (int j = 0; j < V; ++j) R::add(sums[j], values[j], at, nth, numbers[j]);
-    at += lanes;
-  };
-  if (args.whole_rows && valid == V) {
-    with_stored_type<C>(args.type, [&](auto stored) {
-      using S = decltype(stored);
-      if constexpr (V == outer_width(sizeof(S))) {
-        using Incoming = WholeGroup<S, V>;
-        if (!is_aligned(input, Incoming::kStep)) return;
-        // Of states of several words there is no room for as many.
-        constexpr int U = sizeof(typename R::Lane_) > 8 ? 4 : groups_in_flight(V * sizeof(S));
-        const auto add_all = [&](const Incoming(&incoming)[U], int count) {
-#pragma unroll
-          for (int u = 0; u < U; ++u) {
-            if (u >= count) continue;
-            C values[V];
-            incoming[u].convert_to(values);
-            add(values);
-          }
-        };
-        const int rest = steps(at, rows, args.lanes);
-        if (args.reduced_dims <= 1) {
-          const int64_t step = lanes * args.dims[0].reduced.stride;
-          const char* from = row_data(at);
-          const auto load = [&](Incoming(&incoming)[U], int count) {
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-              if (u < count) incoming[u].load(from + u * step);
-            }
-            from += U * step;
-          };
-          in_batches<Incoming, U>(rest, load, add_all);
-        } else {
-          for (int n = rest; n > 0; --n) {
-            Incoming incoming;
-            C values[V];
-            incoming.load(row_data(at));
-            incoming.convert_to(values);
-            add(values);
-          }
-        }
-      }
-    });
-  }
-  while (at < rows) {
-    C values[V];
-    load_any<C, V>(args, row_data(at), args.dims[0].kept.stride, 0, valid, values);
-    add(values);
-  }
-#pragma unroll
-  for (int j = 0; j < V; ++j) states[j] = R::state_of(sums[j], begin, count);
 }
 
 }  // namespace iterlab::cuda

@@ -36,6 +36,16 @@ inline constexpr TypeMask hot_outputs = types<T>;
 template <>
 inline constexpr TypeMask hot_outputs<float> = types<float, Half, BFloat16>;
 
+// Of inputs of several types that pass through tiles.
+template <class T>
+inline constexpr TypeMask tile_inputs = types<T>;
+template <>
+inline constexpr TypeMask tile_inputs<float> = types<float, Half, BFloat16>;
+template <>
+inline constexpr TypeMask tile_inputs<double> = types<double, float>;
+template <>
+inline constexpr TypeMask tile_inputs<int64_t> = types<int64_t, int32_t>;
+
 // Of a conversion: what real data comes in.
 inline constexpr TypeMask kAllHot =
     types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, Half, BFloat16>;
@@ -141,6 +151,24 @@ __device__ __forceinline__ void load_aligned(const char* data, uint32_t* word) {
 // by words with two selects, by bytes with a funnel shift. An aligned access that holds a byte of
 // the operand stays within its page, so nothing faults. About 27 instructions for 32 bytes, where 8
 // scalar loads 32 bytes apart would occupy L1 eight times as long.
+template <int step, int count>
+__device__ __forceinline__ void shift_words(const uint32_t (&from)[count + step / 4],
+                                            uint32_t offset, uint32_t (&to)[count]) {
+  uint32_t word[count + step / 4];
+#pragma unroll
+  for (int i = 0; i < count + step / 4; ++i) word[i] = from[i];
+  if constexpr (step == 16) {
+#pragma unroll
+    for (int i = 0; i < count + 2; ++i) word[i] = (offset & 8) != 0 ? word[i + 2] : word[i];
+  }
+  if constexpr (step >= 8) {
+#pragma unroll
+    for (int i = 0; i < count + 1; ++i) word[i] = (offset & 4) != 0 ? word[i + 1] : word[i];
+  }
+  const uint32_t shift = (offset & 3) * 8;
+#pragma unroll
+  for (int i = 0; i < count; ++i) to[i] = __funnelshift_r(word[i], word[i + 1], shift);
+}
 template <int bytes>
 __device__ __forceinline__ Words<bytes> load_words(const char* data) {
   constexpr int step = access_bytes(bytes), count = bytes / 4;
@@ -154,17 +182,7 @@ __device__ __forceinline__ Words<bytes> load_words(const char* data) {
     const char* const base = data - offset;
 #pragma unroll
     for (int i = 0; i < bytes + step; i += step) load_aligned<step>(base + i, word + i / 4);
-    if constexpr (step == 16) {
-#pragma unroll
-      for (int i = 0; i < count + 2; ++i) word[i] = (offset & 8) != 0 ? word[i + 2] : word[i];
-    }
-    if constexpr (step >= 8) {
-#pragma unroll
-      for (int i = 0; i < count + 1; ++i) word[i] = (offset & 4) != 0 ? word[i + 1] : word[i];
-    }
-    const uint32_t shift = (offset & 3) * 8;
-#pragma unroll
-    for (int i = 0; i < count; ++i) out.word[i] = __funnelshift_r(word[i], word[i + 1], shift);
+    shift_words<step>(word, offset, out.word);
   }
   return out;
 }

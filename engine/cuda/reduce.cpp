@@ -108,7 +108,7 @@ class Run {
   // However few the outputs: which form it is decides how elements are combined.
   bool fits_short(const ReduceArguments& args) const {
     return kernel_of(ReduceForm::short_inner) != nullptr && plan_.reduced > 1 &&
-           plan_.reduced <= kMaxShort && args.reduced_dims == 1 &&
+           plan_.reduced <= max_short(args.size) && args.reduced_dims == 1 &&
            (args.dims[0].reduced.stride == args.size || !fits_outer(args));
   }
 
@@ -148,27 +148,38 @@ class Run {
   }
 
   void outer(ReduceArguments& args) const {
-    const int lanes = outer_lanes(plan_.reduced);
     const bool of_halves = 2 * args.size == size_ && kernels_->outer_of_halves != nullptr;
     const int width = outer_width(of_halves ? args.size : size_);
-    const int64_t threads = (args.kept_size + width - 1) / width;
-    int columns = 1;
-    while (columns < kBlockThreads / lanes && columns < threads) columns *= 2;
-    const int slots = kBlockThreads / (lanes * columns);
     const int access = std::min<int>(16, width * args.size);
+    const auto whole = [&](int64_t distance) { return distance % access == 0; };
+    const int lanes = outer_lanes(plan_.reduced, args.kept_size, width);
+    if (args.reduced_dims == 0) args.dims[0].reduced.stride = 0;
+    bool aligned = whole(reinterpret_cast<intptr_t>(args.input));
+    for (int d = 1; d < args.kept_dims; ++d) aligned = aligned && whole(args.dims[d].kept.stride);
     for (int d = 0; d < args.reduced_dims; ++d)
-      args.whole_rows = args.whole_rows && args.dims[d].reduced.stride % access == 0;
+      aligned = aligned && whole(args.dims[d].reduced.stride);
+    const bool narrow_element = of_halves || args.size == size_;
+    const bool through_windows =
+        args.reduced_dims <= 1 && whole(lanes * args.dims[0].reduced.stride);
+    args.whole_rows = args.element_type < 0 && narrow_element && args.reduced_dims <= 2 &&
+                      (aligned || through_windows);
+    const int margin = args.whole_rows && !aligned ? window_margin(width) : 0;
+    const int abreast = threads_abreast(window_threads(args.kept_size, width, margin), lanes);
+    const int slots = kBlockThreads / (lanes * abreast);
     args.lanes = static_cast<int16_t>(lanes);
-    args.columns = columns;
-    args.column_blocks = (threads + columns - 1) / columns;
-    args.column_divider = Divider(args.column_blocks);
+    args.abreast = static_cast<int16_t>(abreast);
+    args.columns = abreast * width - margin;
+    args.row_divider = Divider(args.columns);
+    const int64_t column_blocks = (args.kept_size + args.columns - 1) / args.columns;
+    args.column_divider = Divider(column_blocks);
     args.chunk = chunk_rows(plan_.reduced, kernels_->most_row_chunks);
     args.chunks = static_cast<int32_t>((plan_.reduced + args.chunk - 1) / args.chunk);
     args.chunk_divider = Divider(args.chunks);
+    args.chunk_lanes = static_cast<int16_t>(chunk_lanes(args.chunks, lanes));
     const int64_t units = outer_outputs(args) * args.chunks;
-    split(args, outer_outputs(args) * args.column_blocks);
+    split(args, outer_outputs(args) * column_blocks);
     const void* const kernel = of_halves ? kernels_->outer_of_halves : kernel_of(ReduceForm::outer);
-    start(ReduceForm::outer, kernel, args, (units + slots - 1) / slots * args.column_blocks,
+    start(ReduceForm::outer, kernel, args, (units + slots - 1) / slots * column_blocks,
           kBlockThreads, 0);
   }
 
@@ -182,7 +193,7 @@ class Run {
     for (int d = 1; d < args.reduced_dims; ++d)
       args.whole_rows = args.whole_rows && args.dims[d].reduced.stride % 16 == 0;
     if (args.groups > kMaxIndex) too_large();
-    args.lanes = static_cast<int16_t>(inner_lanes(args.groups));
+    args.lanes = static_cast<int16_t>(inner_lanes(args.groups, int64_t{width_} * args.size));
     args.chunk =
         chunk_groups(args.groups, int64_t{width_} * args.size, kernels_->most_group_chunks);
     args.chunks =

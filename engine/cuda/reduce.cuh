@@ -1,7 +1,7 @@
 // The reduction kernels, one template for each form.
 #pragma once
 
-#include "engine/cuda/collect.cuh"
+#include "engine/cuda/collect_rows.cuh"
 
 namespace iterlab::cuda {
 
@@ -24,13 +24,13 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
   fetch_arguments<kHotArguments>(args);
-  const int lanes = args.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+  const int lanes = args.lanes, lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   uint32_t output = blockIdx.x, chunk = 0;
   if (args.chunks > 1) {
     output = args.chunk_divider.divide(blockIdx.x);
     chunk = blockIdx.x - output * args.chunk_divider.divisor;
   } else if (lanes < kBlockThreads) {
-    output = blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
+    output = (blockIdx.x * blockDim.x + threadIdx.x) >> exponent(lanes);
   }
   const bool exists = output < args.outputs;
   OutputPlace place;
@@ -67,30 +67,15 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
     R::store(state, args, number_for<R, C>(args, args.input + place.input), place.results);
 }
 
-// Folds `count` states of each of a block's columns, of which load(l, c) is column c's l-th, into
-// room[c]. As many threads as there are share a column; what they have meets in `room`. All threads
-// call it.
-template <class R, class Load>
-__device__ __forceinline__ void fold_columns(int columns, int count, typename R::State* room,
-                                             const Load& load) {
-  constexpr int kAtOnce = sizeof(typename R::State) <= 8 ? 8 : 1;
-  const auto thread = static_cast<int>(threadIdx.x);
-  const int abreast = min(columns, kBlockThreads), sharers = kBlockThreads / abreast;
-  const int part = thread / abreast;
-  for (int c = thread % abreast; c < columns; c += kBlockThreads) {
-    typename R::State state;
-    R::start(state);
-#pragma unroll kAtOnce
-    for (int l = part; l < count; l += sharers) R::combine(state, load(l, c));
-    if (sharers > 1) {  // then c is the thread's only column
-      __syncthreads();
-      room[part * columns + c] = state;
-      __syncthreads();
-      for (int p = 1; part == 0 && p < sharers; ++p) R::combine(state, room[p * columns + c]);
-    }
-    if (part == 0) room[c] = state;
+// Folds room[l * columns + c], the states of `lanes` lanes, in halves into room[c]. All threads
+// call it, after a barrier.
+template <class R>
+__device__ __forceinline__ void fold_rows(int lanes, int columns, typename R::State* room) {
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int i = static_cast<int>(threadIdx.x); i < half * columns; i += kBlockThreads)
+      R::combine(room[i], room[i + half * columns]);
+    __syncthreads();
   }
-  __syncthreads();
 }
 
 // A column of a block of the outer kernel: whose output's, and in which chunk of its rows.
@@ -139,7 +124,7 @@ __device__ __forceinline__ bool store_together(const typename R::State (&states)
   return store_hot<hot_results<T>>(to.data + offset, to.type, results);
 }
 
-// outer: the fastest dim is kept. A thread has V columns, `args.columns` threads are side by side,
+// outer: the fastest dim is kept. A thread has V columns, `args.abreast` threads are side by side,
 // `args.lanes` rows of them share the rows of a chunk, and a block has several such slots. What the
 // lanes have collected meets in shared memory, and from there on threads have whole columns.
 template <class Op, class Projection, class C, int V>
@@ -148,65 +133,82 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
   using R = Reducer<Op, Projection, C>;
   using State = typename R::State;
   __shared__ alignas(16) char shared[kBlockThreads * V * sizeof(State)];
-  __shared__ bool last[kBlockThreads];
+  __shared__ bool is_last[kBlockThreads];
   auto* const room = reinterpret_cast<State*>(shared);
   fetch_arguments<kHotArguments>(args);
   const auto thread = static_cast<int>(threadIdx.x);
-  const int wide = args.columns * V;  // columns of a slot
-  const int slots = kBlockThreads / (args.columns * args.lanes), all = slots * wide;
+  // Threads abreast, lanes and slots are powers of two.
+  const int abreast_bits = exponent(args.abreast), slot_bits = abreast_bits + exponent(args.lanes);
+  const int slots = kBlockThreads >> slot_bits;
+  const int wide = args.columns, all = slots * wide;
   const uint32_t units = args.column_divider.divide(blockIdx.x);
   const uint32_t column_block = blockIdx.x - units * args.column_divider.divisor;
   const auto place_of = [&](int slot, int column) {
     return ColumnPlace(args, units * slots + slot,
                        static_cast<int64_t>(column_block) * wide + column);
   };
+  const auto row_of = [&](int column) {
+    return static_cast<int>(args.row_divider.divide(static_cast<uint32_t>(column)));
+  };
+  const auto place_at = [&](int column) {
+    const int slot = row_of(column);
+    return place_of(slot, column - slot * wide);
+  };
   bool stored;
   {
-    const int lane = thread / args.columns % args.lanes;
-    const int slot = thread / (args.columns * args.lanes);
-    const int at = slot * wide + thread % args.columns * V;
-    const ColumnPlace place = place_of(slot, at - slot * wide);
-    // The last group of columns is moved back so that it is whole; its first ones are not kept.
-    const int64_t start =
-        args.kept_size >= V ? min(place.column, args.kept_size - V) : place.column;
-    const int first = static_cast<int>(min(place.column - start, static_cast<int64_t>(V)));
-    const int valid = args.kept_size >= V ? V : static_cast<int>(args.kept_size);
+    const int lane = (thread >> abreast_bits) & (args.lanes - 1), slot = thread >> slot_bits;
+    const ColumnPlace place = place_of(slot, 0);
     OutputPlace output;
     if (place.exists) {
       output.add(args, 1, place.outer);
-      output.move(args.dims[0].kept, start);
+      output.move(args.dims[0].kept, place.column);
     }
+    const char* const input = args.input + output.input;
     const int64_t begin = place.chunk * args.chunk;
-    const int64_t end = place.exists ? min(args.reduced, begin + args.chunk) : begin;
+    const int64_t end = min(args.reduced, begin + args.chunk);
+    // The thread's columns, counted from the block's first: V from `start`, of which it keeps
+    // [from, to). Where they do not start at a boundary, the last are moved back so as to exist.
+    const auto columns =
+        static_cast<int>(min(args.kept_size - place.column, static_cast<int64_t>(wide)));
+    int start = (thread & (args.abreast - 1)) * V, from = start;
+    if (args.whole_rows) {
+      const char* const row = input + (begin + lane) * args.dims[0].reduced.stride;
+      const int access = min(16, V * args.size);
+      start -=
+          static_cast<int>(reinterpret_cast<uintptr_t>(row) & (access - 1)) >> exponent(args.size);
+      from = max(start, 0);
+    } else if (args.kept_size >= V) {
+      start = static_cast<int>(min(static_cast<int64_t>(start), args.kept_size - place.column - V));
+    }
+    const int to = place.exists ? min(start + V, columns) : from;
+    const int first = args.whole_rows ? from - start : 0;
+    const int last = args.whole_rows || args.kept_size < V ? to - start : V;
+    const char* const data = input + start * args.size;
     State states[V];
     wait_for_earlier();
-    collect_rows<R, C, V>(args, args.input + output.input, begin, end, lane, valid, states);
+    collect_rows<R, C, V>(args, data, begin, from < to ? end : begin, lane, first, last, states);
     let_next_start();
     stored = !place.exists;
     if constexpr (!R::kPositions && Op::num_outputs == 1) {
       // Few rows: what a thread has is the whole of its columns.
-      if (args.lanes == 1 && place.exists && first == 0 && valid == V) {
+      if (args.lanes == 1 && from == start && to == start + V) {
         double numbers[V];
-        numbers_for<R, C, V>(args, args.input + output.input, valid, numbers);
-        stored = store_together<R>(states, args, numbers, output.results[0]);
+        numbers_for<R, C, V>(args, data, 0, V, numbers);
+        stored = store_together<R>(states, args, numbers,
+                                   output.results[0] + start * args.dims[0].kept.results[0]);
       }
     }
-    State* const to = room + lane * all + at;
-    if (first == 0) {
+    State* const states_of_lane = room + lane * all + slot * wide;
 #pragma unroll
-      for (int j = 0; j < V; ++j) to[j] = states[j];
-    } else {
-#pragma unroll
-      for (int j = 0; j < V; ++j) {
-        if (j >= first) to[j - first] = states[j];
-      }
+    for (int j = 0; j < V; ++j) {
+      if (start + j >= from && start + j < to) states_of_lane[start + j] = states[j];
     }
   }
   if (__syncthreads_and(stored)) return;
-  fold_columns<R>(all, args.lanes, room, [&](int lane, int c) { return room[lane * all + c]; });
+  fold_rows<R>(args.lanes, all, room);
   if (args.chunks > 1) {
     for (int c = thread; c < all; c += kBlockThreads) {
-      const ColumnPlace place = place_of(c / wide, c % wide);
+      const ColumnPlace place = place_at(c);
       if (place.exists) *place.partial<State>(args, place.chunk) = room[c];
     }
     __syncthreads();
@@ -214,23 +216,34 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     if (thread < slots) {
       const ColumnPlace place = place_of(thread, 0);
       any = place.exists &&
-            take_ticket(args.tickets + place.outer * args.column_blocks + column_block,
+            take_ticket(args.tickets + place.outer * args.column_divider.divisor + column_block,
                         static_cast<uint32_t>(args.chunks));
-      last[thread] = any;
+      is_last[thread] = any;
     }
     if (!__syncthreads_or(any)) return;
-    fold_columns<R>(all, args.chunks, room, [&](int chunk, int c) {
-      const ColumnPlace place = place_of(c / wide, c % wide);
+    // Chunks go to lanes in turn.
+    constexpr int kAtOnce = sizeof(State) <= 8 ? 8 : 1;
+    for (int i = thread; i < args.chunk_lanes * all; i += kBlockThreads) {
+      const int row = row_of(i), slot = row & (slots - 1);
+      const ColumnPlace place = place_of(slot, i - row * wide);
       State state;
       R::start(state);
-      if (last[c / wide] && place.exists)
-        state = load_state<State>(place.partial<State>(args, chunk));
-      return state;
-    });
+      if (is_last[slot] && place.exists) {
+        const int lane = row >> exponent(slots);
+        const int count = steps(lane, args.chunks, args.chunk_lanes);
+        const State* const first = place.partial<State>(args, lane);
+        const int64_t step = args.chunk_lanes * args.kept_size;
+#pragma unroll kAtOnce
+        for (int k = 0; k < count; ++k) R::combine(state, load_state<State>(first + k * step));
+      }
+      room[i] = state;
+    }
+    __syncthreads();
+    fold_rows<R>(args.chunk_lanes, all, room);
   }
   for (int c = thread; c < all; c += kBlockThreads) {
-    const ColumnPlace place = place_of(c / wide, c % wide);
-    if (!place.exists || (args.chunks > 1 && !last[c / wide])) continue;
+    const ColumnPlace place = place_at(c);
+    if (!place.exists || (args.chunks > 1 && !is_last[row_of(c)])) continue;
     OutputPlace output;
     output.add(args, 1, place.outer);
     output.move(args.dims[0].kept, place.column);

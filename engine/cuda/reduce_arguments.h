@@ -16,11 +16,11 @@ namespace iterlab::cuda {
 //          with more than kChunkBytes, chunks of them are reduced so, and their states again
 //   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
 //   short  an output's elements, one after the other; outer with as few does the same
-// Lanes of a warp or a block are folded in halves, those of columns in turn by a few threads, as
-// many as the lanes and the width of a row leave. It is another tree than the CPU's, so bits differ
-// between the two. Which form it is follows from the strides: the bits of more than kMaxShort
-// elements differ between rows and columns, and so do those of a column alone, which is a row, and
-// one beside others.
+// Lanes are folded in halves. It is another tree than the CPU's, so bits differ between the two.
+// Which form it is follows from the strides: the bits of more than max_short elements differ
+// between rows and columns, and so do those of a column alone, which is a row, and one beside
+// others. Where columns are few, L depends on how many they are (of kLongColumn elements or more,
+// or fewer columns than a thread takes).
 
 // Bytes that one block of 256 threads reduces. More are cut into chunks of at least as many, at
 // most as many (`most`) as there are blocks on an H200 at once, so that all of them work until the
@@ -35,12 +35,12 @@ constexpr int64_t chunk_groups(int64_t groups, int64_t group_bytes, int64_t most
   return whole < least ? least : whole;
 }
 // Lanes for one output. A warp takes up to 32 groups a lane: below that, a block would spend more
-// on its barriers than on its loads. A lane has four at least, for the sake of its own beginning
-// and end.
-constexpr int inner_lanes(int64_t groups) {
+// on its barriers than on its loads. A lane has 256 bytes at least, for the sake of its own
+// beginning and end.
+constexpr int inner_lanes(int64_t groups, int64_t group_bytes) {
   if (groups > 1024) return kBlockThreads;
   int lanes = 1;
-  while (lanes < 32 && lanes * 8 <= groups) lanes *= 2;
+  while (lanes < 32 && lanes * 256 <= groups * group_bytes) lanes *= 2;
   return lanes;
 }
 
@@ -52,16 +52,48 @@ constexpr int64_t chunk_rows(int64_t rows, int64_t most) {
   const int64_t share = (rows + most - 1) / most, least = least_rows(rows);
   return share < least ? least : share;
 }
-// short: outputs with at most so many elements are taken by one thread each, from shared memory.
-inline constexpr int64_t kMaxShort = 128;
-// Each lane has 64 rows or more. So many rows are rarely of many columns: a block takes 32 bytes of
-// each.
+// short: outputs with at most so many elements, of `size` bytes, are taken by one thread each, from
+// shared memory. (Of narrow elements a few lanes read as many in fewer instructions.)
+inline constexpr int64_t kMaxShort = 96;
+constexpr int64_t max_short(int size) { return size < 4 ? kMaxShort / 3 : kMaxShort; }
+// Note [Windows]
+// Threads of the outer kernel read groups of columns at boundaries of their accesses, whatever a
+// row starts at: a block's window onto a row is moved back to a boundary, and what it sees on
+// either side of the block's columns is not kept. All rows of a lane must start equally far from
+// one, which L rows of any pitch do when L pitches are whole accesses. So many columns of a window
+// may be in vain:
+constexpr int window_margin(int width) { return width - 1; }
+constexpr int64_t window_threads(int64_t columns, int width, int margin) {
+  return (columns + margin + width - 1) / width;
+}
+// Of these, those beside each other in a block.
+constexpr int threads_abreast(int64_t threads, int lanes) {
+  int abreast = 1;
+  while (abreast < kBlockThreads / lanes && abreast < threads) abreast *= 2;
+  return abreast;
+}
+// Lanes for the rows of a chunk. Each has 64 rows or more, the only one 128. So many rows are
+// rarely of many columns: all threads that a row leaves share them, also where a row is less than a
+// group.
 inline constexpr int64_t kLongColumn = 1 << 20;
-constexpr int outer_lanes(int64_t rows) {
-  if (rows >= kLongColumn) return kBlockThreads / 2;
-  int lanes = 1;
-  while (lanes < 16 && lanes * kMaxShort < rows) lanes *= 2;
+inline constexpr int kRowLanes = 16;
+constexpr int outer_lanes(int64_t rows, int64_t columns, int width) {
+  const bool narrow = columns < width;
+  if (rows >= (narrow ? 4096 : kLongColumn)) {
+    const int margin = columns % width == 0 ? 0 : window_margin(width);
+    const int64_t threads = window_threads(columns, width, margin);
+    return kBlockThreads / threads_abreast(threads < 2 ? 2 : threads, kRowLanes);
+  }
+  int lanes = narrow ? kRowLanes : 1;
+  while (lanes < kRowLanes && lanes * 128 < rows) lanes *= 2;
   return lanes;
+}
+// Lanes that chunks go to in turn: so many that no thread has long to wait for its loads.
+constexpr int chunk_lanes(int64_t chunks, int lanes) {
+  const int most = lanes <= 4 * kRowLanes ? kRowLanes : lanes / 4;
+  int needed = 1;
+  while (needed < most && needed < chunks) needed *= 2;
+  return needed;
 }
 // Columns of a thread: 16 bytes of a row, 8 of those of one byte. (With 32 bytes, two blocks fewer
 // share an SM, and the sums of 8192 rows of 8192 floats took 67 us in place of 65; with 16 columns
@@ -125,15 +157,17 @@ struct ReduceArguments {
   int64_t reduced_size, kept_size;  // of the fastest reduced and kept dims
   int16_t reduced_dims, kept_dims;
   int16_t padding;  // short: short_padding
-  bool whole_rows;  // rows keep the alignment of the first, in whole groups but for an only row
+  bool whole_rows;  // inner, short: rows keep the alignment of the first, in whole groups but for
+                    // an only row; outer: rows are read through windows
   int64_t groups;   // inner: groups of one output
   int64_t chunk;    // groups or rows of a chunk
   int32_t chunks;
-  int32_t columns;         // outer: column threads of a block
-  Divider row_divider;     // inner: groups of one row; short: elements of one output
-  Divider chunk_divider;   // chunks
-  Divider column_divider;  // outer: column_blocks; short: blocks of a slab
-  int64_t column_blocks;   // outer: blocks along the fastest kept dim
+  int32_t columns;        // outer: of a slot; short: of a slab
+  int16_t abreast;        // outer: threads beside each other
+  int16_t chunk_lanes;    // outer: chunk_lanes
+  Divider row_divider;    // inner: groups of one row; outer: columns; short: elements of one output
+  Divider chunk_divider;  // chunks
+  Divider column_divider;  // blocks along the fastest kept dim: outer: of columns; short: of a slab
   double number;           // the reduction's own
   char* partials;          // states of chunks, by output and chunk
   uint32_t* tickets;       // chunks that are done, by output; 0 between launches
