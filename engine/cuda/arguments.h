@@ -87,8 +87,6 @@ struct Arguments {
   int16_t ndim = 0;
   int16_t align = 1;  // rows: elements of the output to a boundary of its stores, where rows differ
   bool plain = false;      // vectorized: one row, every operand's at a boundary of its accesses
-  bool vectors = false;    // tiled: operands have the stored types that the kernel is compiled for,
-                           // and rows at 16-byte boundaries
   int16_t inner_dims = 0;  // generic: Note [Slabs]; spans: dims that a block walks, 1 or 2
   KernelOperand operands[N];
   Parameters<P> parameters;

@@ -53,8 +53,10 @@ StoredKernels kernels_of_stored() {
   StoredKernels kernels{type_index(dtype_of<In>), type_index(dtype_of<Out>), sizeof(In), G};
   kernels.vectorized = reinterpret_cast<const void*>(&vectorized_kernel<Op, T, In, Out, G>);
   if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || is_arithmetic<Op>)) {
-    kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out>);
+    kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out, true>);
+    kernels.tiled_each = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out, false>);
     kernels.spans = reinterpret_cast<const void*>(&span_kernel<Op, T, In, Out>);
+    kernels.tile_inputs = std::is_same_v<In, T> ? tile_inputs<T> : types<In>;
   }
   return kernels;
 }

@@ -15,7 +15,9 @@ struct StoredKernels {
   int size;                // bytes of an input's element
   int groups;              // that one thread of the vectorized kernel takes
   const void* vectorized;  // null: no such kernels
-  const void* tiled;
+  const void* tiled;       // whole vectors at boundaries
+  const void* tiled_each;  // any others, also of several types:
+  uint32_t tile_inputs;    // these, by TypeIndex
   const void* spans;
 };
 inline constexpr int kMaxStored = 3;

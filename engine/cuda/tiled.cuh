@@ -198,58 +198,143 @@ struct TileRun {
     }
   }
 
-  // Other tiles, and operands of several types: element by element. Values of other types
-  // than In are in shared memory as T, in kernels where In is T.
+  // Other tiles, and operands of several types: by the element. Neighbouring threads have
+  // neighbours along one dim, and each has elements a fixed step apart along the other, kAtOnce of
+  // them on the way. Values of other types than In are in shared memory as T, in kernels where In
+  // is T.
 
-  __device__ __forceinline__ T read(int i, const char* from) const {
-    const KernelOperand& operand = args.operands[i];
-    T value[1] = {operand.type == type_index(dtype_of<In>) ? load_as<T, In>(from)
-                                                           : load_element<T>(from, operand.type)};
-    round_lanes(operand, value);
-    return value[0];
+  static constexpr int kElements = Shape::kEdge0 * Shape::kEdge1;
+  static constexpr int kAtOnce = std::min(16, kElements / kBlockThreads);
+  static constexpr int kRounds = kElements / kBlockThreads / kAtOnce;
+
+  // A thread's elements of a round, of a tile that is `edge` long along the near dim.
+  template <int edge>
+  struct Column {
+    static constexpr int kStep = kBlockThreads / edge;
+    int near, far, count;
+    __device__ __forceinline__ Column(int round, int near_rest, int far_rest)
+        : near(static_cast<int>(threadIdx.x) % edge),
+          far(static_cast<int>(threadIdx.x) / edge + round * kAtOnce * kStep),
+          count(near < near_rest ? (far_rest - far + kStep - 1) / kStep : 0) {}
+
+    // Calls fn with whether all of kAtOnce exist, if any does.
+    template <class Fn>
+    __device__ __forceinline__ void with_whole(const Fn& fn) const {
+      if (count >= kAtOnce) {
+        fn(std::true_type{});
+      } else if (count > 0) {
+        fn(std::false_type{});
+      }
+    }
+  };
+
+  // Calls fn(j) for those of kAtOnce elements that exist.
+  template <bool whole, class Fn>
+  static __device__ __forceinline__ void for_each(int count, const Fn& fn) {
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (whole || j < count) fn(j);
+    }
   }
-  __device__ __forceinline__ T element(int i, int i0, int i1) const {
-    const KernelOperand& operand = args.operands[i];
-    if (operand.access == Access::value) return *reinterpret_cast<const T*>(operand.value.bytes);
-    if (!across(i)) return read(i, data(i, i0, i1));
-    return load_as<T, In>(shared_element(i, i0, i1));
+  // Elements stored as S, `step` bytes apart.
+  template <bool whole, class S>
+  static __device__ __forceinline__ void load_stored(const char* from, int64_t step, int count,
+                                                     T (&values)[kAtOnce]) {
+    using Bits = std::conditional_t<sizeof(S) == 1, uint8_t,
+                                    std::conditional_t<sizeof(S) == 2, uint16_t, S>>;
+    // In registers of their own, which do not wait for what is in them.
+    std::conditional_t<sizeof(S) < 4, uint32_t, S> stored[kAtOnce];
+    for_each<whole>(count,
+                    [&](int j) { stored[j] = *reinterpret_cast<const Bits*>(from + j * step); });
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      values[j] = convert_bytes<T, S>(reinterpret_cast<const char*>(&stored[j]));
   }
-  __device__ __forceinline__ char* shared_element(int i, int i0, int i1) const {
+  static constexpr bool kMixes = std::is_same_v<In, T> && tile_inputs<T> != types<T>;
+  template <bool whole, size_t k>
+  __device__ __forceinline__ void load_column(const char* from, int64_t step, int count,
+                                              T (&values)[kAtOnce]) const {
+    if constexpr (kMixes && std::is_same_v<Stored<k>, In>) {
+      switch (args.operands[k + 1].type) {
+#define ITERLAB_CASE(S, name, text)                     \
+  case type_index(DType::name):                         \
+    if constexpr ((tile_inputs<T> & types<S>) != 0)     \
+      load_stored<whole, S>(from, step, count, values); \
+    return;
+        ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
+#undef ITERLAB_CASE
+      }
+    } else {
+      load_stored<whole, Stored<k>>(from, step, count, values);
+    }
+  }
+
+  __device__ __forceinline__ In* shared_element(int i, int i0, int i1) const {
     constexpr int kRowBytes = Shape::kPitch * static_cast<int>(sizeof(Word));
-    return reinterpret_cast<char*>(tiles[i]) + i1 * kRowBytes + i0 * Shape::kSize;
+    return reinterpret_cast<In*>(reinterpret_cast<char*>(tiles[i]) + i1 * kRowBytes +
+                                 i0 * Shape::kSize);
+  }
+  template <size_t k>
+  __device__ __forceinline__ void bring_each() const {
+    constexpr int i = static_cast<int>(k) + 1;
+    if (!across(i)) return;
+#pragma unroll 1
+    for (int round = 0; round < kRounds; ++round) {
+      const Column<Shape::kEdge1> column(round, rest1, rest0);
+      column.with_whole([&](auto whole) {
+        T values[kAtOnce];
+        load_column<whole, k>(data(i, column.far, column.near), column.kStep * args.strides[i][0],
+                              column.count, values);
+        // Not by memcpy: ptxas 13.0 stores the low byte of a half as the half's integer part.
+        for_each<whole>(column.count, [&](int j) {
+          *shared_element(i, column.far + j * column.kStep, column.near) = convert<In>(values[j]);
+        });
+      });
+    }
+  }
+  template <bool whole, size_t k>
+  __device__ __forceinline__ void take_each(const Column<Shape::kEdge0>& column,
+                                            T (&values)[kAtOnce]) const {
+    constexpr int i = static_cast<int>(k) + 1;
+    const KernelOperand& operand = args.operands[i];
+    if (across(i)) {
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+        values[j] = convert<T>(*shared_element(i, column.near, column.far + j * column.kStep));
+    } else if (operand.access == Access::value) {
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+        values[j] = *reinterpret_cast<const T*>(operand.value.bytes);
+    } else {
+      load_column<whole, k>(data(i, column.near, column.far), column.kStep * args.strides[i][1],
+                            column.count, values);
+    }
   }
   template <size_t... I>
   __device__ __forceinline__ void each(std::index_sequence<I...>) const {
-    constexpr int kElements = Shape::kEdge0 * Shape::kEdge1;
-    for (int i = 1; i < N; ++i) {
-      if (!across(i)) continue;
-#pragma unroll 4
-      for (int e = static_cast<int>(threadIdx.x); e < kElements; e += kBlockThreads) {
-        const int i0 = e / Shape::kEdge1, i1 = e % Shape::kEdge1;
-        if (i0 >= rest0 || i1 >= rest1) continue;
-        // Not by memcpy: ptxas 13.0 stores the low byte of a half as the half's integer part.
-        *reinterpret_cast<In*>(shared_element(i, i0, i1)) = convert<In>(read(i, data(i, i0, i1)));
-      }
-    }
+    (bring_each<I>(), ...);
     __syncthreads();
 #pragma unroll 1
-    for (int e = static_cast<int>(threadIdx.x); e < kElements; e += kBlockThreads) {
-      const int i0 = e % Shape::kEdge0, i1 = e / Shape::kEdge0;
-      if (i0 >= rest0 || i1 >= rest1) continue;
-      const T in[F::kInputs][1] = {{element(I + 1, i0, i1)}...};
-      Result out[1];
-      F::template apply<1>(args.parameters, in, out);
-      round_lanes(args.operands[0], out);
-      if (args.operands[0].type == type_index(dtype_of<Out>)) {
-        *reinterpret_cast<Out*>(data(0, i0, i1)) = convert<Out>(out[0]);
-      } else {
-        store_element<Result>(data(0, i0, i1), args.operands[0].type, out[0]);
-      }
+    for (int round = 0; round < kRounds; ++round) {
+      const Column<Shape::kEdge0> column(round, rest0, rest1);
+      column.with_whole([&](auto whole) {
+        T in[F::kInputs][kAtOnce];
+        (take_each<whole, I>(column, in[I]), ...);
+        Result out[kAtOnce];
+        F::template apply<kAtOnce>(args.parameters, in, out);
+        char* const to = data(0, column.near, column.far);
+        const int64_t step = column.kStep * args.strides[0][1];
+        for_each<whole>(column.count, [&](int j) {
+          *reinterpret_cast<Out*>(to + j * step) = convert<Out>(out[j]);
+        });
+      });
     }
   }
 };
 
-template <class Op, class T, class In, class Out>
+// `vectors`: operands have the stored types that the kernel is compiled for, and whole vectors of
+// them start at boundaries.
+template <class Op, class T, class In, class Out, bool vectors>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
     tiled_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
   extern __shared__ char shared_bytes[];
@@ -258,13 +343,12 @@ __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};
   const Run run(args, shared_bytes);
   wait_for_earlier();
-  const bool whole = run.rest0 == Run::Shape::kEdge0 && run.rest1 == Run::Shape::kEdge1;
-  if (args.vectors && whole) {
-    run.template vectors<true>(kInputs);
-  } else if (args.vectors && run.rest0 % Run::V == 0 && run.rest1 % Run::V == 0) {
-    run.template vectors<false>(kInputs);
-  } else {
+  if constexpr (!vectors) {
     run.each(kInputs);
+  } else if (run.rest0 == Run::Shape::kEdge0 && run.rest1 == Run::Shape::kEdge1) {
+    run.template vectors<true>(kInputs);
+  } else {
+    run.template vectors<false>(kInputs);
   }
 }
 
