@@ -1,0 +1,152 @@
+"""CUDA kernels where nothing is a multiple of a vector: odd sizes, pitches and first addresses."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+import iterlab
+
+pytestmark = pytest.mark.cuda
+ops = torch.ops.iterlab
+
+FLOATS = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
+DTYPES = [*FLOATS, torch.int8, torch.int16, torch.int64, torch.complex64]
+SIDES = [(67, 131), (300, 257), (64, 57), (49, 2048), (1000, 17), (128, 129), (1, 300)]
+
+
+def draw(*shape: int, dtype: torch.dtype, first: int = 0, pitch: int = 0) -> torch.Tensor:
+    """Elements from number `first` of their memory on, in rows `pitch` longer than they need."""
+    wide = (*shape[:-1], shape[-1] + pitch)
+    count = torch.Size(wide).numel() + first
+    if dtype.is_floating_point or dtype.is_complex:
+        flat = torch.randn(count, device="cuda").to(dtype)
+    else:
+        flat = torch.randint(-100, 100, (count,), device="cuda").to(dtype)
+    return flat[first:].view(wide)[..., : shape[-1]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("side", SIDES, ids=str)
+def test_transposed_operands(side: tuple[int, int], dtype: torch.dtype) -> None:
+    rows, columns = side
+    for first, pitch in itertools.product((0, 1, 5), (0, 3)):
+        x = draw(rows, columns, dtype=dtype, pitch=pitch)
+        y = draw(columns, rows, dtype=dtype, first=first)
+        assert torch.equal(ops.add(x, y.t()), x + y.t())
+        assert torch.equal(ops.mul(y.t(), y.t().contiguous()), y.t() * y.t())
+        into = torch.zeros(columns, rows + 2, dtype=dtype, device="cuda").t()[:rows]
+        assert torch.equal(ops.sub.out(x, y.t(), out=into), x - y.t())
+
+
+@pytest.mark.parametrize("dtypes", list(itertools.permutations(FLOATS, 2)), ids=str)
+@pytest.mark.parametrize("side", SIDES, ids=str)
+def test_transposed_operands_of_two_dtypes(
+    side: tuple[int, int], dtypes: tuple[torch.dtype, torch.dtype]
+) -> None:
+    rows, columns = side
+    x = draw(rows, columns, dtype=dtypes[0], first=1)
+    y = draw(columns, rows, dtype=dtypes[1], pitch=1)
+    assert torch.equal(ops.add(x, y.t()), x + y.t())
+    assert torch.equal(ops.add(y.t(), x), y.t() + x)
+    assert torch.equal(ops.copy_(x.clone(), y.t()), x.clone().copy_(y.t()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize("side", SIDES, ids=str)
+def test_transposed_masks(side: tuple[int, int], dtype: torch.dtype) -> None:
+    rows, columns = side
+    x = draw(rows, columns, dtype=dtype)
+    mask = draw(columns, rows, dtype=torch.int8).t() > 0
+    assert torch.equal(ops.masked_fill(x, mask, 2), x.masked_fill(mask, 2))
+    assert torch.equal(ops.where(mask, x, x.t().contiguous().t()), x)
+    assert torch.equal(ops.where(mask, 1.0, x), torch.where(mask, 1.0, x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize("channels", [3, 57, 64])
+@pytest.mark.parametrize("edge", [7, 14, 31])
+def test_channels_last(edge: int, channels: int, dtype: torch.dtype) -> None:
+    x = draw(2, channels, edge, edge, dtype=dtype)
+    y = draw(2, channels, edge, edge, dtype=dtype).to(memory_format=torch.channels_last)
+    assert torch.equal(ops.add(x, y), x + y)
+    assert torch.equal(ops.add(y, x), y + x)
+    assert torch.equal(ops.add(y, x[:1].to(torch.float32)), y + x[:1].to(torch.float32))
+
+
+@pytest.mark.parametrize("dtypes", [(torch.float32,) * 2, (torch.float32, torch.bfloat16)], ids=str)
+@pytest.mark.parametrize("columns", [513, 1001, 8191])
+def test_long_rows(columns: int, dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    for pitch in (0, 1):
+        x = draw(150, columns, dtype=dtypes[0], pitch=pitch)
+        for y in (draw(150, columns, dtype=dtypes[1]), draw(columns, dtype=dtypes[1], first=1)):
+            assert torch.equal(ops.add(x, y), x + y)
+        column = draw(150, 1, dtype=dtypes[1])
+        assert torch.equal(ops.mul(x, column), x * column)
+
+
+REDUCED = [torch.float32, torch.bfloat16, torch.float64, torch.int8, torch.int32, torch.complex64]
+COLUMNS = [1, 2, 3, 5, 7, 9, 31, 57, 130, 1001]
+
+
+@pytest.mark.parametrize("dtype", REDUCED, ids=str)
+@pytest.mark.parametrize("rows", [1, 2, 57, 200, 1000, 5000, 40_000])
+def test_columns(rows: int, dtype: torch.dtype) -> None:
+    for columns, first, pitch in itertools.product(COLUMNS, (0, 1), (0, 3)):
+        if rows * columns > 5_000_000:
+            continue
+        x = draw(rows, columns, dtype=dtype, first=first, pitch=pitch)
+        assert_sum(x, 0)
+        y = draw(3, rows // 3 + 1, columns, dtype=dtype, first=first, pitch=pitch)
+        assert_sum(y, 1)
+
+
+@pytest.mark.parametrize("dtype", REDUCED, ids=str)
+@pytest.mark.parametrize("columns", [33, 95, 97, 129, 1001, 8191, 70_001])
+def test_rows(columns: int, dtype: torch.dtype) -> None:
+    for first, pitch in itertools.product((0, 1, 2), (0, 1, 3)):
+        assert_sum(draw(37, columns, dtype=dtype, first=first, pitch=pitch), 1)
+
+
+def assert_sum(x: torch.Tensor, dim: int) -> None:
+    wide = torch.complex128 if x.is_complex() else torch.float64
+    exact = x.to(wide) if x.is_complex() or x.is_floating_point() else x.to(torch.int64)
+    expected, result = exact.sum(dim), ops.sum(x, [dim])
+    size = x.abs().to(torch.float64).sum(dim)
+    off = (result.to(expected.dtype) - expected).abs()
+    unit = 2.0**-8 if x.dtype == torch.bfloat16 else 2.0**-52 if x.dtype == torch.float64 else 1e-6
+    assert bool((off <= (0 if expected.dtype == torch.int64 else unit) * size).all())
+
+
+@pytest.mark.parametrize("name", ["sum", "var", "amax", "argmax", "logsumexp"])
+@pytest.mark.parametrize("rows", [100, 300, 1000, 3000, 50_000])
+def test_bits_of_a_column_depend_on_its_length_alone(rows: int, name: str) -> None:
+    """Not on how many there are beside it, and not on where they start."""
+    x = draw(rows, 140, dtype=torch.float32)
+    reduce = getattr(ops, name)
+    expected = reduce(x, [0])
+    for first, columns in ((0, 8), (1, 9), (3, 57), (2, 130), (7, 33)):
+        part = x[:, first : first + columns]
+        for view in (part, part.contiguous()):
+            assert torch.equal(reduce(view, [0]), expected[first : first + columns])
+
+
+@pytest.mark.parametrize("name", ["sum", "var", "amax", "argmax", "logsumexp"])
+@pytest.mark.parametrize("columns", [100, 777, 5001, 40_000])
+def test_bits_of_a_row_depend_on_its_length_alone(columns: int, name: str) -> None:
+    x = draw(9, columns, dtype=torch.float32, pitch=1)
+    reduce = getattr(ops, name)
+    expected = reduce(x, [1])
+    for row in range(9):
+        assert torch.equal(reduce(x[row], [0]), expected[row])
+        assert torch.equal(reduce(x[row : row + 1].clone(), [1])[0], expected[row])
+
+
+def test_narrow_and_long_columns() -> None:
+    for rows, columns in ((4096, 3), (50_176, 3), (1_100_000, 3), (1_100_000, 31), (2_000_001, 2)):
+        for dtype in (torch.float32, torch.bfloat16, torch.uint8):
+            x = draw(rows, columns, dtype=dtype, first=columns)
+            assert_sum(x, 0)
+            assert torch.equal(iterlab.amax(x, 0), x.amax(0))
