@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import iterlab
-from iterlab import overhead
+from iterlab import bench, overhead
+from iterlab.cases import Case
 from iterlab.cli import main
 
 ADD = ["explain", "add", "f32[64,64]", "f32[64,64].t()"]
@@ -130,6 +131,26 @@ def test_wrong_input(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2
     assert printed.out == "" and len(printed.err.splitlines()) == 1
     assert printed.err.startswith("iterlab")
+
+
+def test_an_interrupted_benchmark_keeps_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+
+    def measure(case: Case, form: str, settings: bench.Settings) -> bench.Result | None:
+        if measured:
+            raise KeyboardInterrupt
+        measured.append(case.name)
+        return measure_one(case, form, settings)
+
+    measure_one = bench.measure
+    monkeypatch.setattr(bench, "measure", measure)
+    results, picture = tmp_path / "results.json", tmp_path / "picture.png"
+    options = ["--quick", "--mb", "1", "--rounds", "1", "--threads", "1", "--case", "add"]
+    assert main(["bench", *options, "--json", str(results), "--picture", str(picture)]) == 0
+    assert [one["case"] for one in json.loads(results.read_text())["results"]] == measured
+    assert picture.exists()
 
 
 def test_the_overhead_names_the_stages_of_planning() -> None:

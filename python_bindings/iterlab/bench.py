@@ -258,7 +258,9 @@ def _print(console: Console, results: list[Result], rates: dict[int, dict[str, f
 
 
 def run(console: Console, options: argparse.Namespace) -> None:
-    """Measure what the command line asks for; print, and save JSON and a picture."""
+    """Measure what the command line asks for; print, and save JSON and a picture. Ctrl-C ends the
+    measuring; what was measured by then is printed and saved.
+    """
     settings, about, cases = Settings.of(options), machine(), choose(options.case)
     console.print(Text(" · ".join(f"{key} {value}" for key, value in about.items()), style="dim"))
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
@@ -271,7 +273,14 @@ def run(console: Console, options: argparse.Namespace) -> None:
     for count in settings.threads:
         with threads(count):
             rates[count] = copy_and_triad(settings)
-    results = list(measure_all(cases, settings, console))
+    results: list[Result] = []
+    try:
+        for result in measure_all(cases, settings, console):
+            results.append(result)
+    except KeyboardInterrupt:
+        console.print(f"stopped after {len(results)} results", style="yellow")
+    if not results:
+        return
     console.print(
         f"shares are of the bytes/s of torch's contiguous float32 add in the same rounds, "
         f"operands of {bytes_text(4 * settings.n**2)}; ± is half the distance of the quartiles",

@@ -82,6 +82,8 @@ def save_bars(
     groups = [group for column in columns for group in column]
     peers = [peer for peer in COLOURS if any(peer in group.values for group in groups)]
     longest = max(value for group in groups for value in group.values.values())
+    if reference is not None:
+        longest = max(longest, reference[0])
     limit = min(longest, cap or longest)
     lines = max(sum(len(group.values) + 0.9 for group in column) for column in columns)
     size = (max(10, 7.5 * len(columns)), max(3.2, 1.7 + 0.2 * lines))
