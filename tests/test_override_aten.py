@@ -62,6 +62,8 @@ def test_what_is_overridden() -> None:
 def test_only() -> None:
     with override_aten(only=["mul"]):
         assert {name.split(".")[0].rstrip("_") for name in overridden()} == {"aten::mul"}
+    with override_aten(only=["polygamma"]):
+        assert set(overridden()) == {"aten::polygamma", "aten::polygamma.out"}
     with override_aten(only=["clamp"]):  # torch's name of it
         assert {name.split(".")[0].rstrip("_") for name in overridden()} == {"aten::clamp"}
     with pytest.raises(ValueError, match="expected the name of an operator"):

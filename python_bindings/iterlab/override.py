@@ -28,10 +28,13 @@ _overloads: tuple[str, ...] = ()
 
 
 def _operator(name: str) -> str:
-    """The operator of that name, or else the one of that name in torch."""
-    twins = {entry.torch_name: entry.name for entry in op_table()}
+    """The operator of that name, or else the one of that name in torch, or the one that takes its
+    arguments in another order.
+    """
     names = {entry.name for entry in op_table()}
-    return find(name if name in names else twins.get(name, name)).name
+    twins = {entry.torch_name: entry.name for entry in op_table()}
+    reordered = f"_{name}" if f"_{name}" in names else name
+    return find(name if name in names else twins.get(name, reordered)).name
 
 
 def _apply() -> None:
