@@ -150,3 +150,28 @@ def test_narrow_and_long_columns() -> None:
             x = draw(rows, columns, dtype=dtype, first=columns)
             assert_sum(x, 0)
             assert torch.equal(iterlab.amax(x, 0), x.amax(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8], ids=str)
+@pytest.mark.parametrize("count", [8193, 10_000, 16_384])
+def test_chunks_of_few_groups(count: int, dtype: torch.dtype) -> None:
+    """Elements wider than what they are summed in: more bytes than a block takes, in few groups."""
+    x = draw(3, count, dtype=torch.int64)
+    assert torch.equal(ops.sum(x, [1], dtype=dtype), x.sum(1, dtype=dtype))
+
+
+def test_more_lanes_than_32_bits_count() -> None:
+    x = torch.ones(2**27 + 1024, device="cuda")
+    assert bool((ops.sum(x.unfold(0, 1024, 1), [1]) == 1024).all())
+
+
+def test_long_columns_of_int16_do_not_wrap() -> None:
+    x = torch.full((65,), 32767, dtype=torch.int16, device="cuda").expand(2**30, 65)
+    assert torch.equal(ops.sum(x, [0]), x[0].to(torch.int64) * 2**30)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_numbers_beside_halves_keep_their_precision(dtype: torch.dtype) -> None:
+    x = draw(64, 4, 5, dtype=dtype)[:, :3, :3]
+    assert torch.equal(ops.add(x, 1 / 3), ops.add(x.contiguous(), 1 / 3))
+    assert torch.equal(ops.eq(x, 0.1), ops.eq(x.contiguous(), 0.1))

@@ -22,7 +22,7 @@ class Run : ElementwiseCall {
       case Path::tiled:
         return tiled(view);
       case Path::generic:
-        return elements(view);
+        return generic(view);
     }
   }
 

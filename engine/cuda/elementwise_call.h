@@ -135,7 +135,8 @@ class ElementwiseCall {
     to.data = data;
     to.type = static_cast<int16_t>(types_[i]);
     to.size = static_cast<int16_t>(element_size(operand(i).dtype));
-    to.rounded_to = static_cast<int16_t>(operand(i).rounded ? rounding_type(i) : -1);
+    const bool rounds = operand(i).rounded && (i < plan_.num_outputs || reads_memory(i));
+    to.rounded_to = static_cast<int16_t>(rounds ? rounding_type(i) : -1);
     to.access = access;
     if (!reads_memory(i)) {
       to.access = Access::value;

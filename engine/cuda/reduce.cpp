@@ -108,7 +108,8 @@ class Run {
   // However few the outputs: which form it is decides how elements are combined.
   bool fits_short(const ReduceArguments& args) const {
     return kernel_of(ReduceForm::short_inner) != nullptr && plan_.reduced > 1 &&
-           plan_.reduced <= max_short(args.size) && args.reduced_dims == 1 &&
+           plan_.reduced <= (args.outputs > kMaxIndex ? kMaxShort : max_short(args.size)) &&
+           args.reduced_dims == 1 &&
            (args.dims[0].reduced.stride == args.size || !fits_outer(args));
   }
 
@@ -172,11 +173,13 @@ class Run {
     args.row_divider = Divider(args.columns);
     const int64_t column_blocks = (args.kept_size + args.columns - 1) / args.columns;
     args.column_divider = Divider(column_blocks);
-    args.chunk = chunk_rows(plan_.reduced, kernels_->most_row_chunks);
+    args.chunk = std::min(chunk_rows(plan_.reduced, kernels_->most_row_chunks),
+                          int64_t{kLaneElements} * lanes);
     args.chunks = static_cast<int32_t>((plan_.reduced + args.chunk - 1) / args.chunk);
     args.chunk_divider = Divider(args.chunks);
     args.chunk_lanes = static_cast<int16_t>(chunk_lanes(args.chunks, lanes));
     const int64_t units = outer_outputs(args) * args.chunks;
+    if (units > kMaxIndex) too_large();
     split(args, outer_outputs(args) * column_blocks);
     const void* const kernel = of_halves ? kernels_->outer_of_halves : kernel_of(ReduceForm::outer);
     start(ReduceForm::outer, kernel, args, (units + slots - 1) / slots * column_blocks,
@@ -192,13 +195,14 @@ class Run {
                       (rows == 1 || args.reduced_size % width_ == 0);
     for (int d = 1; d < args.reduced_dims; ++d)
       args.whole_rows = args.whole_rows && args.dims[d].reduced.stride % 16 == 0;
-    if (args.groups > kMaxIndex) too_large();
+    if (args.groups > kMaxIndex || args.outputs > kMaxIndex) too_large();
     args.lanes = static_cast<int16_t>(inner_lanes(args.groups, int64_t{width_} * args.size));
     args.chunk =
         chunk_groups(args.groups, int64_t{width_} * args.size, kernels_->most_group_chunks);
     args.chunks =
         static_cast<int32_t>(std::max<int64_t>((args.groups + args.chunk - 1) / args.chunk, 1));
     args.chunk_divider = Divider(args.chunks);
+    if (args.chunks > 1) args.lanes = kBlockThreads;
     // Outputs of a warp or less do not meet: their blocks may have any size.
     int block = kBlockThreads;
     if (args.lanes < kBlockThreads) {

@@ -30,7 +30,8 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
     output = args.chunk_divider.divide(blockIdx.x);
     chunk = blockIdx.x - output * args.chunk_divider.divisor;
   } else if (lanes < kBlockThreads) {
-    output = (blockIdx.x * blockDim.x + threadIdx.x) >> exponent(lanes);
+    const int bits = exponent(lanes);
+    output = blockIdx.x * (blockDim.x >> bits) + (threadIdx.x >> bits);
   }
   const bool exists = output < args.outputs;
   OutputPlace place;
@@ -188,7 +189,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     wait_for_earlier();
     collect_rows<R, C, V>(args, data, begin, from < to ? end : begin, lane, first, last, states);
     let_next_start();
-    stored = !place.exists;
+    stored = from >= to;
     if constexpr (!R::kPositions && Op::num_outputs == 1) {
       // Few rows: what a thread has is the whole of its columns.
       if (args.lanes == 1 && from == start && to == start + V) {

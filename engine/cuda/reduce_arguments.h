@@ -44,6 +44,9 @@ constexpr int inner_lanes(int64_t groups, int64_t group_bytes) {
   return lanes;
 }
 
+// Elements that a lane collects, at most: as many of 16 bits as their sum in 32 has room for.
+inline constexpr int kLaneElements = 65536;
+
 // Rows of a chunk, at least. Before it ends, a block spends as long on what its lanes and its
 // column's other blocks have collected as on some 600 rows: longer chunks leave SMs idle where
 // columns are few.
