@@ -152,8 +152,8 @@ __device__ __forceinline__ void in_batches(int rest, const Load& load, const Add
 }
 
 // Whether groups that start at `data`, and every 16 bytes from there, can be taken by WholeGroup.
-__device__ __forceinline__ bool is_aligned(const char* data, int step = 16) {
-  return (reinterpret_cast<uintptr_t>(data) & (step - 1)) == 0;
+__device__ __forceinline__ bool is_aligned(const char* data) {
+  return (reinterpret_cast<uintptr_t>(data) & 15) == 0;
 }
 
 // Any other group: V elements from `data`, `stride` apart, of which [first, last) exist.

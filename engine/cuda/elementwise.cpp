@@ -159,6 +159,7 @@ class Run : ElementwiseCall {
       }
     }
     if (shared == 0) return rows(view);
+    if (!fill_tiles(view, *stored)) return generic(view);
     tiles(view, *stored, vectors, shared, args);
   }
 
@@ -174,11 +175,11 @@ class Run : ElementwiseCall {
   // Rows of words that start anywhere: a group that is read from two accesses and stored by the
   // element takes longer than elements side by side.
   bool suits_elements(const View& view) const {
-    const StoredKernels* const stored = tile_kernels();
-    if (stored == nullptr || stored->size != 4 || !fill_tiles(view, *stored)) return false;
     bool aligned = true;
     for (int d = 1; d < view.ndim; ++d) aligned = aligned && operand(0).strides[d] % 16 == 0;
-    return !aligned;
+    if (aligned) return false;
+    const StoredKernels* const stored = tile_kernels();
+    return stored != nullptr && stored->size == 4 && fill_tiles(view, *stored);
   }
 
   // What neither rows nor spans take: in tiles without shared memory, whose elements need no
@@ -205,7 +206,7 @@ class Run : ElementwiseCall {
     const bool too_many =
         along0 > INT32_MAX || along1 > INT32_MAX / along0 || slabs > INT32_MAX / (along0 * along1);
     const int bytes = shared * tile_bytes(stored.size);
-    if (bytes > kMaxSharedBytes || too_many || !fill_tiles(view, stored)) return generic(view);
+    if (bytes > kMaxSharedBytes || too_many) return generic(view);
     args.row_divider = Divider(along0);
     args.slab_divider = Divider(along1);
     launch("tiled", vectors ? stored.tiled : stored.tiled_each, args, kMaxRowDims,

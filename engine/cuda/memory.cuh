@@ -151,6 +151,8 @@ __device__ __forceinline__ void load_aligned(const char* data, uint32_t* word) {
 // by words with two selects, by bytes with a funnel shift. An aligned access that holds a byte of
 // the operand stays within its page, so nothing faults. About 27 instructions for 32 bytes, where 8
 // scalar loads 32 bytes apart would occupy L1 eight times as long.
+
+// The words that begin `offset` bytes into `from`, which was read by accesses of `step` bytes.
 template <int step, int count>
 __device__ __forceinline__ void shift_words(const uint32_t (&from)[count + step / 4],
                                             uint32_t offset, uint32_t (&to)[count]) {
@@ -169,6 +171,8 @@ __device__ __forceinline__ void shift_words(const uint32_t (&from)[count + step 
 #pragma unroll
   for (int i = 0; i < count; ++i) to[i] = __funnelshift_r(word[i], word[i + 1], shift);
 }
+
+// That many bytes from `data`, wherever it is.
 template <int bytes>
 __device__ __forceinline__ Words<bytes> load_words(const char* data) {
   constexpr int step = access_bytes(bytes), count = bytes / 4;
