@@ -175,11 +175,13 @@ template <class T>
 ITERLAB_FN Vec<T> asinh(const Vec<T>& x) {
   const Vec<T> magnitude = x.abs();
   const VecMask<T> large = gt(magnitude, Vec<T>(static_cast<T>(kLargeInHyperbolic)));
+  if (all(negated(large))) return x.asinh();
   return select(large, log_of_twice(magnitude).copysign(x), x.asinh());
 }
 template <class T>
 ITERLAB_FN Vec<T> acosh(const Vec<T>& x) {
   const VecMask<T> large = gt(x, Vec<T>(static_cast<T>(kLargeInHyperbolic)));
+  if (all(negated(large))) return x.acosh();
   return select(large, log_of_twice(x), x.acosh());
 }
 
