@@ -24,7 +24,7 @@ Ran = tuple[str, tuple[int, int], int]
 ENTRIES = {
     "vectorized": "vectorized_kernel",
     "strided": "strided_kernel",
-    "span": "span_kernel",
+    "box": "box_kernel",
     "tiled": "tiled_kernel",
     "generic": "generic_kernel",
     "inner": "reduce_inner_kernel",

@@ -40,6 +40,10 @@ enum class Access : int16_t {
   value,    // a number that came with the launch, already of the compute type
   strided,  // another stride
   shared,   // tiled: unit stride along the second dim, through shared memory
+  // Boxes: how the memory that holds its elements is copied
+  one_run,
+  run_of_row,
+  run_of_column,
 };
 
 // A value of any compute type.
@@ -82,23 +86,23 @@ template <int N, int P, int D>
 struct Arguments {
   static constexpr int kOperands = N;
 
-  int64_t units = 0;  // rows: groups; spans: elements of a block
+  int64_t units = 0;  // rows: groups; boxes: rows of a block
   int64_t sizes[2];   // of dims 0 and 1
   int16_t ndim = 0;
   int16_t align = 1;  // rows: elements of the output to a boundary of its stores, where rows differ
   bool plain = false;      // vectorized: one row, every operand's at a boundary of its accesses
-  int16_t inner_dims = 0;  // generic: Note [Slabs]; spans: dims that a block walks, 1 or 2
+  int16_t inner_dims = 0;  // generic: Note [Slabs]
   KernelOperand operands[N];
   Parameters<P> parameters;
   // What a call of one dim does not read.
-  // rows: groups of a row; tiled: tiles along dim 0; spans: elements of a row; generic: chunks
+  // rows: groups of a row; tiled: tiles along dim 0; boxes: columns of a block; generic: chunks
   Divider row_divider;
-  Divider slab_divider;                     // tiled: tiles along dim 1; spans: blocks of a slab
+  Divider slab_divider;  // tiled: tiles along dim 1; boxes: columns of a row's last block
   int64_t chunk_size = 0, chunk_numel = 0;  // generic
-  int64_t slab_numel = 0;                   // generic, spans
-  Divider dividers[D];
-  int64_t strides[N][D];  // bytes, fastest dim first
-  int32_t rooms[N];       // spans: bytes of shared memory
+  int64_t slab_numel = 0;                   // generic
+  Divider dividers[D];                      // boxes: the first two, of blocks along dims 0 and 1
+  int64_t strides[N][D];                    // bytes, fastest dim first
+  int32_t rooms[N];                         // boxes: bytes of shared memory from run to run
 };
 
 // Threads of a block, at most.
@@ -132,11 +136,10 @@ constexpr int full_blocks(int size) { return size == 1 ? 5 : 6; }
 // The same where a formula's temporaries, of all lanes at once, need 48 registers.
 inline constexpr int kFormulaBlocks = 5;
 
-// Elements of a block of the span kernel, at most: a block prepares as long as it takes to copy
-// some 2000 floats. How many words of results a thread has in hand.
-constexpr int span_elements(int size) { return size <= 4 ? 8192 : 32768 / size; }
-inline constexpr int kLeastSpan = 1024;
-inline constexpr int kSpanWidth = 4;
+// Elements of a box, at most: a block prepares as long as it takes to copy some 2000 floats. How
+// many words of results a thread has in hand.
+constexpr int box_elements(int size) { return size <= 4 ? 8192 : 32768 / size; }
+inline constexpr int kBoxWidth = 4;
 
 // Edges of a tile, along loop dims 0 and 1, by the size of the stored type: rows of 128 bytes and
 // more on both sides.

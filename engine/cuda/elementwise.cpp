@@ -1,7 +1,9 @@
 // The host side of elementwise kernels: from a plan to the arguments of one launch.
 #include "engine/cuda/elementwise_call.h"
+#include "engine/cuda/staging.cuh"
 
 #include <cstdlib>
+#include <numeric>
 
 namespace iterlab::cuda {
 namespace {
@@ -27,7 +29,7 @@ class Run : ElementwiseCall {
   }
 
  private:
-  // Rows that the generic kernel takes: shorter ones waste lanes, and some threads of a warp take
+  // Rows shorter than this go to boxes: here they waste lanes, and some threads of a warp take
   // their row's ends by the element while the others wait.
   static constexpr int64_t kShortRow = 512;
 
@@ -39,9 +41,15 @@ class Run : ElementwiseCall {
     fill_nested(view, args);
     bool fits = kernel != nullptr && view.ndim <= kMaxRowDims &&
                 (view.ndim <= 1 || view.sizes[0] >= kShortRow || view.sizes[0] % width == 0);
-    for (int i = 0; i < plan_.num_operands; ++i) fits = fits && unit_or_one(i, view);
-    if (!fits) return spans(view);
-    if (suits_elements(view)) return elements(view);
+    if (!fits || !walks_rows(view)) return boxes(view);
+    bool at_boundaries = true;
+    for (int d = 1; d < view.ndim; ++d)
+      at_boundaries = at_boundaries && operand(0).strides[d] % 16 == 0;
+    const StoredKernels* const tile = at_boundaries ? nullptr : tile_kernels();
+    // A group that is read from two accesses and stored by the element takes longer than elements
+    // side by side, or through shared memory.
+    if (tile != nullptr && tile->size == 4 && fill_tiles(view, *tile)) return elements(view);
+    if (tile != nullptr && tile->size == 2 && !repeats_rows(view)) return boxes(view);
     // Bytes of the widest store of one group of the output.
     const int64_t element = element_size(operand(0).dtype);
     const int64_t bytes = std::min<int64_t>(16, width * element);
@@ -63,66 +71,138 @@ class Run : ElementwiseCall {
            block_threads(threads), 0);
   }
 
-  // Note [Spans]
-  void spans(const View& view) const {
-    const StoredKernels* const stored = stored_kernels();
-    if (stored == nullptr || stored->spans == nullptr || view.ndim == 0 || view.ndim > kMaxRowDims)
-      return generic(view);
-    Nested args;
-    fill_nested(view, args);
-    int64_t most = span_elements(stored->size);
-    // A long row is walked alone: the next one may be far away.
-    const int inner = view.ndim == 1 || view.sizes[0] >= most ? 1 : 2;
-    const int64_t numel = inner == 1 ? view.sizes[0] : view.sizes[0] * view.sizes[1];
-    int64_t slabs = 1;
-    for (int d = inner; d < view.ndim; ++d) {
-      slabs *= view.sizes[d];
-      args.dividers[d] = Divider(std::min<int64_t>(view.sizes[d], INT32_MAX));
+  // Whether an operand's elements along dim 1 lie between those along dim 0: rows alone would bring
+  // what other rows need.
+  bool interleaves(const View& view) const {
+    if (view.ndim < 2 || view.sizes[1] > kLongestShortSide) return false;
+    for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
+      const Dims& strides = operand(i).strides;
+      if (reads_memory(i) && std::abs(strides[1]) < std::abs(strides[0]) && strides[1] != 0)
+        return true;
     }
-    while (most > kLeastSpan && ceil_div(numel, most) * slabs < 4 * context_.multiprocessors)
-      most /= 2;
-    int64_t shared = make_room(args, inner, most);
-    for (; shared > kMaxSharedBytes && most > kBlockThreads; most /= 2)
-      shared = make_room(args, inner, most / 2);
-    const int64_t blocks = ceil_div(numel, most);
-    if (shared == 0 || shared > kMaxSharedBytes || numel > kSlabElements ||
-        slabs > INT32_MAX / blocks) {
-      return elements(view);
-    }
-    args.inner_dims = static_cast<int16_t>(inner);
-    args.slab_numel = numel;
-    args.units = most;
-    args.row_divider = Divider(view.sizes[0]);
-    args.slab_divider = Divider(blocks);
-    launch("span", stored->spans, args, kMaxRowDims, blocks * slabs * kBlockThreads, 1,
-           kBlockThreads, static_cast<int>(shared));
+    return false;
   }
 
-  // Bytes of shared memory for the spans of a block of `elements`; 0 where they are too large to
+  // Note [Boxes]
+  void boxes(const View& view) const {
+    const StoredKernels* const stored = tile_kernels();
+    if (stored == nullptr || view.ndim == 0 || view.ndim > kMaxRowDims) return generic(view);
+    const bool few_rows = interleaves(view);
+    Nested args;
+    fill_nested(view, args);
+    int64_t sizes[kMaxRowDims];
+    for (int d = 0; d < kMaxRowDims; ++d) sizes[d] = d < view.ndim ? view.sizes[d] : 1;
+    if (!few_rows) choose_row_dim(view.ndim, box_elements(stored->size), sizes, args);
+    int64_t slabs = 1;
+    for (int d = 2; d < view.ndim; ++d) {
+      slabs *= sizes[d];
+      args.dividers[d] = Divider(std::min<int64_t>(sizes[d], INT32_MAX));
+    }
+    for (int64_t most = box_elements(stored->size); most >= kLeastBox; most /= 2) {
+      const auto [columns, rows] = box_sides(sizes, most, few_rows);
+      const int64_t shared = box_bytes(args, columns, rows);
+      const int64_t along0 = ceil_div(sizes[0], columns), along1 = ceil_div(sizes[1], rows);
+      const bool too_many = along0 > INT32_MAX || along1 > INT32_MAX / along0 ||
+                            slabs > INT32_MAX / (along0 * along1);
+      if (shared == 0 || shared > kMaxSharedBytes || too_many) continue;
+      const int64_t blocks = along0 * along1 * slabs;
+      if (blocks < 4 * context_.multiprocessors && most > kSmallBox) continue;
+      args.units = rows;
+      args.row_divider = Divider(columns);
+      args.slab_divider = Divider(sizes[0] - (along0 - 1) * columns);
+      args.dividers[0] = Divider(along0);
+      args.dividers[1] = Divider(along1);
+      int block = kBlockThreads;
+      while (block > 64 && columns * rows < 16 * block) block /= 2;
+      return launch("box", stored->boxes, args, kMaxRowDims, blocks * block, 1, block,
+                    static_cast<int>(shared));
+    }
+    elements(view);
+  }
+
+  // Where dim 1 has too few rows to fill a box, the dim that fills it best takes its place.
+  void choose_row_dim(int ndim, int64_t most, int64_t* sizes, Nested& args) const {
+    const auto elements = [&](int d) { return std::min(sizes[0] * sizes[d], most); };
+    if (elements(1) > most / 2) return;
+    int best = 1;
+    for (int d = 2; d < ndim; ++d) best = elements(d) > elements(best) ? d : best;
+    std::swap(sizes[1], sizes[best]);
+    for (int i = 0; i < plan_.num_operands; ++i)
+      std::swap(args.strides[i][1], args.strides[i][best]);
+    args.sizes[1] = sizes[1];
+  }
+
+  // Elements of boxes where larger ones would be too few for all multiprocessors, and of the
+  // smallest.
+  static constexpr int64_t kSmallBox = 1024, kLeastBox = 256;
+
+  // Columns and rows of boxes of `most` elements: whole rows where they are as short as that, all
+  // rows where they are few, and all boxes about as large.
+  static std::array<int64_t, 2> box_sides(const int64_t* sizes, int64_t most, bool few_rows) {
+    if (sizes[0] <= most) {
+      // (Four rows start at a word again.)
+      const int64_t boxes = ceil_div(sizes[1], most / sizes[0]);
+      const int64_t rows = ceil_div(sizes[1], boxes);
+      return {sizes[0], rows > 16 ? ceil_div(rows, 4) * 4 : rows};
+    }
+    const int64_t rows = few_rows ? sizes[1] : 1;
+    const int64_t boxes = ceil_div(sizes[0], most / rows);
+    return {ceil_div(ceil_div(sizes[0], boxes), 16) * 16, rows};
+  }
+
+  // Lanes of a warp that meet in a bank of shared memory, where elements along a row are `step`
+  // bytes apart and each lane has a word of results.
+  static int bank_conflicts(int64_t step, int64_t size) {
+    const int64_t bytes = step * std::max<int64_t>(1, 4 / size);
+    return bytes % 4 != 0 ? 1 : static_cast<int>(std::gcd(bytes / 4, int64_t{32}));
+  }
+
+  // How each operand is brought, and the bytes of shared memory of all; 0 where one is too large to
   // pay.
-  int64_t make_room(Nested& args, int inner, int64_t elements) const {
-    // A block that ends in another row than it starts in brings whole rows of both.
-    const int64_t row = inner == 1 ? std::min(args.sizes[0], elements) : args.sizes[0];
-    const int64_t further = inner == 1 ? 0 : ceil_div(elements - 1, row);  // rows after the first
-    int64_t shared = 0;
+  int64_t box_bytes(Nested& args, int64_t columns, int64_t rows) const {
+    int64_t shared = 16;
     for (int i = 0; i < plan_.num_operands; ++i) {
       args.rooms[i] = 0;
-      const int64_t step = args.strides[i][0], pitch = inner == 1 ? 0 : args.strides[i][1];
-      if (std::max(std::abs(step), std::abs(pitch)) > INT32_MAX / 2 / elements) return 0;
-      if (i < plan_.num_outputs || args.operands[i].access == Access::value) continue;
-      const int64_t span = further * pitch + (row - 1) * step + args.operands[i].size;
-      if (step < 0 || pitch < 0 || span > kLoosestSpan * elements * args.operands[i].size) return 0;
-      args.rooms[i] = static_cast<int32_t>(aligned_to(static_cast<size_t>(span), 16) + 16);
-      shared += args.rooms[i];
+      KernelOperand& operand = args.operands[i];
+      const int64_t column = args.strides[i][0], row = args.strides[i][1], size = operand.size;
+      if (operand.access == Access::value) continue;
+      const int64_t across = (columns - 1) * column, down = (rows - 1) * row;
+      if (i < plan_.num_outputs) {
+        if (std::abs(across) + std::abs(down) > kMaxRun) return 0;
+        continue;
+      }
+      if (column < 0 || row < 0) return 0;
+      const int64_t loosest = kLoosestBox * columns * rows * size + 64;
+      int64_t room = 0, least = INT64_MAX;
+      const auto weigh = [&](Access access, int64_t pitch, int64_t runs, int64_t step) {
+        const int64_t bytes = aligned_to(static_cast<size_t>(runs * pitch), 16);
+        const int64_t weight = bytes * std::max(1, bank_conflicts(step, size) / 8);
+        if (bytes > loosest || bytes > kMaxRun || weight >= least) return;
+        room = bytes;
+        least = weight;
+        args.rooms[i] = static_cast<int32_t>(pitch);
+        operand.access = access;
+      };
+      const int64_t by_column = run_pitch(down + size, column);
+      weigh(Access::one_run, aligned_to(static_cast<size_t>(across + down + size), 16) + 16, 1,
+            column);
+      weigh(Access::run_of_row, run_pitch(across + size, row), rows, column);
+      weigh(Access::run_of_column, by_column, columns, by_column);
+      if (room == 0) return 0;
+      shared += room;
     }
     return shared;
   }
 
-  // A span may be so many times what is read of it: beyond, each element has a sector of its own.
-  static constexpr int64_t kLoosestSpan = 5;
+  // Bytes that a kernel's 32 bits shall reach.
+  static constexpr int64_t kMaxRun = INT32_MAX / 4;
+  // What is copied may be so many times what is read of it: beyond, each element has a sector of
+  // its own.
+  static constexpr int64_t kLoosestBox = 5;
 
-  // Tiles with a side shorter than this would be mostly empty.
-  static constexpr int64_t kShortSide = 16;
+  // Tiles with a side shorter than this would be mostly empty. Boxes hold all of a side up to the
+  // longest of the short ones, which other tiles than those of whole vectors take longer for.
+  static constexpr int64_t kShortSide = 16, kLongestShortSide = 64;
   // Tiles may be so many times as large as what is in them.
   static constexpr int64_t kEmptiestTiles = 3;
   // What a block may have without asking for more.
@@ -139,7 +219,7 @@ class Run : ElementwiseCall {
   void tiled(const View& view) const {
     if (view.ndim < 2 || view.ndim > kMaxRowDims || view.sizes[0] < kShortSide ||
         view.sizes[1] < kShortSide || !unit_or_one(0, view)) {
-      return spans(view);
+      return boxes(view);
     }
     const StoredKernels* const stored = tile_kernels();
     if (stored == nullptr) return generic(view);
@@ -159,30 +239,41 @@ class Run : ElementwiseCall {
       }
     }
     if (shared == 0) return rows(view);
-    if (!fill_tiles(view, *stored)) return generic(view);
+    const int64_t side = std::min(view.sizes[0], view.sizes[1]);
+    const bool suits = vectors && fill_tiles(view, *stored, 2);
+    const bool suits_boxes = side <= kLongestShortSide && side % 16 != 0;
+    if (!fill_tiles(view, *stored) || (suits_boxes && !suits)) return boxes(view);
     tiles(view, *stored, vectors, shared, args);
   }
 
   // Whether the view's first two dims leave little of their tiles empty.
-  static bool fill_tiles(const View& view, const StoredKernels& stored) {
+  static bool fill_tiles(const View& view, const StoredKernels& stored,
+                         int64_t emptiest = kEmptiestTiles) {
     if (view.ndim < 2) return false;
     const int64_t edge0 = tile_edge0(stored.size), edge1 = tile_edge1(stored.size);
     const int64_t along0 = ceil_div(view.sizes[0], edge0) * edge0;
     const int64_t along1 = ceil_div(view.sizes[1], edge1) * edge1;
-    return kEmptiestTiles * view.sizes[0] * view.sizes[1] >= along0 * along1;
+    return emptiest * view.sizes[0] * view.sizes[1] >= along0 * along1;
   }
 
-  // Rows of words that start anywhere: a group that is read from two accesses and stored by the
-  // element takes longer than elements side by side.
-  bool suits_elements(const View& view) const {
-    bool aligned = true;
-    for (int d = 1; d < view.ndim; ++d) aligned = aligned && operand(0).strides[d] % 16 == 0;
-    if (aligned) return false;
-    const StoredKernels* const stored = tile_kernels();
-    return stored != nullptr && stored->size == 4 && fill_tiles(view, *stored);
+  // Whether an operand has the same row for all of dim 1: boxes would bring it again each time.
+  bool repeats_rows(const View& view) const {
+    bool any = false;
+    for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
+      const Dims& strides = operand(i).strides;
+      any = any || (reads_memory(i) && strides[0] != 0 && strides[1] == 0);
+    }
+    return any && view.ndim > 1;
   }
 
-  // What neither rows nor spans take: in tiles without shared memory, whose elements need no
+  // Whether every operand is a run, or one element, along the innermost dim.
+  bool walks_rows(const View& view) const {
+    bool all = true;
+    for (int i = 0; i < plan_.num_operands; ++i) all = all && unit_or_one(i, view);
+    return all;
+  }
+
+  // What neither rows nor boxes take: in tiles without shared memory, whose elements need no
   // division, where they fill them.
   void elements(const View& view) const {
     const StoredKernels* const stored = tile_kernels();

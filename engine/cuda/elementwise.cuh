@@ -135,7 +135,7 @@ struct Functor {
                                                      : full_blocks(sizeof(T));
   // (Of two tiles of bytes and a third operand, three blocks would keep some lanes in memory.)
   static constexpr int kTiledBlocks = kLong ? 1 : sizeof(T) == 1 && kInputs > 2 ? 2 : 3;
-  static constexpr int kSpanBlocks = kCalls ? 1 : 5;
+  static constexpr int kBoxBlocks = kCalls ? 1 : 5;
   static __device__ __noinline__ Result evaluate_call(const Slots& parameters, T a) {
     return evaluate(parameters, OwnParameters{}, a);
   }

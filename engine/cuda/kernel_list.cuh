@@ -1,7 +1,7 @@
 // From a list of operators to a table of their kernels.
 #pragma once
 
-#include "engine/cuda/spans.cuh"
+#include "engine/cuda/boxes.cuh"
 #include "engine/cuda/tiled.cuh"
 
 namespace iterlab::cuda {
@@ -27,7 +27,7 @@ inline constexpr bool is_rare =
 // Note [Kernels that pay]
 // Every compute type of an operator has the generic kernel, which can take any call. The others are
 // compiled where calls come to them, and where memory is what they wait for: not for rare types;
-// for operands of several stored types where promotion brings some together; tiles and spans where
+// for operands of several stored types where promotion brings some together; tiles and boxes where
 // inputs can be laid out in different ways, and the formula is short.
 template <class Op, class T>
 inline constexpr bool has_vectorized = Op::moves_bits || !is_rare<T>;
@@ -55,7 +55,7 @@ StoredKernels kernels_of_stored() {
   if constexpr (has_tiled<Op, T> && (std::is_same_v<T, In> || is_arithmetic<Op>)) {
     kernels.tiled = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out, true>);
     kernels.tiled_each = reinterpret_cast<const void*>(&tiled_kernel<Op, T, In, Out, false>);
-    kernels.spans = reinterpret_cast<const void*>(&span_kernel<Op, T, In, Out>);
+    kernels.boxes = reinterpret_cast<const void*>(&box_kernel<Op, T, In, Out>);
     kernels.tile_inputs = std::is_same_v<In, T> ? tile_inputs<T> : types<In>;
   }
   return kernels;

@@ -18,7 +18,7 @@ struct StoredKernels {
   const void* tiled;       // whole vectors at boundaries
   const void* tiled_each;  // any others, also of several types:
   uint32_t tile_inputs;    // these, by TypeIndex
-  const void* spans;
+  const void* boxes;       // as these, of several types
 };
 inline constexpr int kMaxStored = 3;
 
@@ -40,6 +40,7 @@ struct OpKernels {
 struct FormKernels {
   const void* by_form[kReduceFormNames.size()];
   const void* outer_of_halves;  // outer, of elements stored in half of their compute type's size
+  uint32_t usual_types;         // by TypeIndex: those that kernels are compiled for
   int state_bytes;              // of a partial state
   int most_group_chunks;        // of one output, inner
   int most_row_chunks;          // the same, outer

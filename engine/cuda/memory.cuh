@@ -45,6 +45,8 @@ template <>
 inline constexpr TypeMask tile_inputs<double> = types<double, float>;
 template <>
 inline constexpr TypeMask tile_inputs<int64_t> = types<int64_t, int32_t>;
+template <class T, class In>
+inline constexpr bool mixes_types = std::is_same_v<In, T> && tile_inputs<T> != types<T>;
 
 // Of a conversion: what real data comes in.
 inline constexpr TypeMask kAllHot =

@@ -3,6 +3,7 @@
 
 #include "engine/cuda/launch.h"
 #include "engine/cuda/reduce_arguments.h"
+#include "engine/cuda/staging.cuh"
 #include "iterlab/error.h"
 
 #include <algorithm>
@@ -105,40 +106,55 @@ class Run {
   // Outputs other than along the first kept dim.
   int64_t outer_outputs(const ReduceArguments& args) const { return args.outputs / args.kept_size; }
 
-  // However few the outputs: which form it is decides how elements are combined.
+  // However few the outputs: which form it is decides how elements are combined. (Columns of less
+  // than a thread takes have lanes of their own in the outer form; short ones shall not.)
   bool fits_short(const ReduceArguments& args) const {
     return kernel_of(ReduceForm::short_inner) != nullptr && plan_.reduced > 1 &&
-           plan_.reduced <= (args.outputs > kMaxIndex ? kMaxShort : max_short(args.size)) &&
+           plan_.reduced * std::max<int64_t>(args.size, size_ / 4) <= kShortRow &&
            args.reduced_dims == 1 &&
-           (args.dims[0].reduced.stride == args.size || !fits_outer(args));
-  }
-
-  // short_padding, found once for each.
-  int16_t padding_of(int64_t reduced) const {
-    static const auto paddings = [] {
-      std::array<std::array<int16_t, kMaxShort + 1>, 17> all{};
-      for (int64_t width : {2, 4, 8, 16}) {
-        for (int64_t i = 2; i <= kMaxShort; ++i)
-          all[static_cast<size_t>(width)][static_cast<size_t>(i)] =
-              static_cast<int16_t>(short_padding(i, width));
-      }
-      return all;
-    }();
-    return paddings[static_cast<size_t>(width_)][static_cast<size_t>(reduced)];
+           (args.dims[0].reduced.stride == args.size || !fits_outer(args) ||
+            (args.kept_size < columns_of_thread(args) &&
+             short_lanes(plan_.reduced, args.size) == 1));
   }
 
   void short_inner(ReduceArguments& args) const {
-    const int64_t most = short_elements(size_) / plan_.reduced;
-    const int64_t slab = std::max<int64_t>(32, most / 32 * 32);
-    args.columns = static_cast<int32_t>(std::min(slab, most));
-    const int64_t slabs = (args.kept_size + args.columns - 1) / args.columns;
+    const int64_t row = plan_.reduced * args.size;
+    choose_slab_dim(row, args);
+    args.whole_rows = args.element_type < 0 && (kernels_->usual_types >> args.type & 1u) != 0 &&
+                      args.dims[0].reduced.stride == args.size;
+    const int64_t step = args.dims[0].kept.stride;
+    const bool follow = args.kept_size == 1 || step == row;
+    args.pitch = static_cast<int32_t>(follow ? row : run_pitch(row, step));
+    args.lanes = static_cast<int16_t>(short_lanes(plan_.reduced, args.size));
+    // Outputs for all threads of a block once, or several times, or for every multiprocessor.
+    const int64_t room =
+        args.whole_rows ? args.pitch : (plan_.reduced + plan_.reduced / 32 + 1) * size_;
+    const int64_t together = kBlockThreads / args.lanes;
+    int64_t columns = std::max<int64_t>(1, kShortBytes / room);
+    if (columns > together) columns = (columns + together / 2) / together * together;
+    const int64_t share = args.outputs / (4 * context_.multiprocessors) + 1;
+    columns = std::min({columns, std::max(share, kLeastShortBytes / room), args.kept_size});
+    args.columns = static_cast<int32_t>(columns);
+    const int64_t slabs = (args.kept_size + columns - 1) / columns;
+    if (slabs > kMaxIndex) too_large();
     args.column_divider = Divider(slabs);
     args.row_divider = Divider(plan_.reduced);
-    args.padding = padding_of(plan_.reduced);
-    const int64_t elements = args.columns * plan_.reduced;
-    const int64_t padded = elements + (args.padding < 0 ? 0 : elements >> args.padding) + 1;
+    int block = kBlockThreads;
+    while (block > 32 && columns * args.lanes <= block / 2 && columns * room <= 32 * block)
+      block /= 2;
     start(ReduceForm::short_inner, kernel_of(ReduceForm::short_inner), args,
-          slabs * outer_outputs(args), kBlockThreads, static_cast<int>(padded * size_));
+          slabs * outer_outputs(args), block, static_cast<int>(columns * room) + 32);
+  }
+
+  // Blocks take outputs along the first kept dim. Where it has too few for one, the dim that fills
+  // a block best takes its place.
+  void choose_slab_dim(int64_t row, ReduceArguments& args) const {
+    const auto bytes = [&](int d) { return std::min(plan_.kept_shape[d] * row, kShortBytes); };
+    if (args.kept_dims < 2 || bytes(0) > kShortBytes / 2) return;
+    int best = 0;
+    for (int d = 1; d < args.kept_dims; ++d) best = bytes(d) > bytes(best) ? d : best;
+    std::swap(args.dims[0].kept, args.dims[best].kept);
+    args.kept_size = plan_.kept_shape[best];
   }
 
   bool fits_outer(const ReduceArguments& args) const {
@@ -148,9 +164,16 @@ class Run {
            index_fits;
   }
 
+  bool reads_halves(const ReduceArguments& args) const {
+    return 2 * args.size == size_ && kernels_->outer_of_halves != nullptr;
+  }
+  int columns_of_thread(const ReduceArguments& args) const {
+    return outer_width(reads_halves(args) ? args.size : size_);
+  }
+
   void outer(ReduceArguments& args) const {
-    const bool of_halves = 2 * args.size == size_ && kernels_->outer_of_halves != nullptr;
-    const int width = outer_width(of_halves ? args.size : size_);
+    const bool of_halves = reads_halves(args);
+    const int width = columns_of_thread(args);
     const int access = std::min<int>(16, width * args.size);
     const auto whole = [&](int64_t distance) { return distance % access == 0; };
     const int lanes = outer_lanes(plan_.reduced, args.kept_size, width);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/cuda/collect_rows.cuh"
+#include "engine/cuda/staging.cuh"
 
 namespace iterlab::cuda {
 
@@ -9,9 +10,10 @@ namespace iterlab::cuda {
 // loads in flight while another's threads combine what they have; with the 16 bytes of a row that a
 // thread of the outer kernel has, a fourth.
 template <class R, class C>
-inline constexpr int resident_short = sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4 ? 3 : 2;
+inline constexpr int resident_short = sizeof(C) <= 4 && sizeof(typename R::Lane_) <= 4 ? 5 : 2;
 template <class R, class C>
-inline constexpr int resident_inner = R::kPacked ? 3 : resident_short<R, C>;
+inline constexpr int resident_inner =
+    R::kPacked || (sizeof(C) == 4 && sizeof(typename R::Lane_) <= 4) ? 3 : 2;
 template <class R, class C>
 inline constexpr int resident_outer = sizeof(typename R::State) > 16 ? 2
                                       : R::kShifted || sizeof(C) > 4 ? 3
@@ -252,100 +254,172 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
   }
 }
 
-// short: few elements for each output. The block brings a slab of them to shared memory, in vectors
-// where they follow each other; then each thread has outputs of its own.
-template <class Op, class Projection, class C, int V>
-__global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Projection, C>, C>))
-    reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
-  using R = Reducer<Op, Projection, C>;
-  extern __shared__ char shared_bytes[];
-  C* const shared = reinterpret_cast<C*>(shared_bytes);
-  fetch_arguments<kHotArguments>(args);
-  const auto reduced = static_cast<int>(args.reduced);
-  const uint32_t outer = args.column_divider.divide(blockIdx.x);
-  const int64_t slab = blockIdx.x - outer * args.column_divider.divisor;
-  const int64_t first = slab * args.columns;
-  const auto outputs =
-      static_cast<int>(min(static_cast<int64_t>(args.columns), args.kept_size - first));
+// The order of the vectors of a row in shared memory, 16 bytes each. Eight threads read one each at
+// a time, `lanes` of a row: where rows are a multiple of 64 bytes, rows that would begin at the
+// same banks have their vectors exchanged.
+struct Swizzle {
+  int mask, left, right;
+
+  __device__ __forceinline__ Swizzle(int vectors, int lanes)
+      : mask(vectors % 8 == 0   ? 7
+             : vectors % 4 == 0 ? 3
+                                : 0),
+        left(exponent(lanes)),
+        right(mask == 7 ? 0 : 1) {}
+  // Where the vector at `bytes` of a row is.
+  __device__ __forceinline__ int of(int row, int bytes) const {
+    return bytes ^ (row >> right << left & mask) * 16;
+  }
+};
+
+// short: rows of which a block has several. It brings them to shared memory, as they are where they
+// are runs of usual types (args.whole_rows), others element by element. Then args.lanes threads
+// take an output, groups of 16 bytes in turn.
+template <class R, class C>
+struct ShortRun {
+  const ReduceArguments& args;
+  char* const shared;
+  const char* input;  // of the block
   OutputPlace place;
-  place.add(args, 1, outer);
-  place.move(args.dims[0].kept, first);
-  const char* const input = args.input + place.input;
-  const int64_t pitch = args.dims[0].kept.stride, stride = args.dims[0].reduced.stride;
-  const bool follow = stride == args.size && (outputs == 1 || pitch == reduced * stride);
-  const int elements = outputs * reduced;
-  const int padding = args.padding;
-  const auto padded = [&](int element) {
-    return padding < 0 ? element : element + (element >> padding);
-  };
-  const auto place_group = [&](const C(&values)[V], int start, int count) {
-#pragma unroll
-    for (int j = 0; j < V; ++j) {
-      if (j < count) shared[padded(start + j)] = values[j];
+  int outputs, reduced;
+
+  __device__ __forceinline__ ShortRun(const ReduceArguments& arguments, char* bytes)
+      : args(arguments), shared(bytes), reduced(static_cast<int>(args.reduced)) {
+    const uint32_t outer = args.column_divider.divide(blockIdx.x);
+    const int64_t slab = blockIdx.x - outer * args.column_divider.divisor;
+    const int64_t first = slab * args.columns;
+    outputs = static_cast<int>(min(static_cast<int64_t>(args.columns), args.kept_size - first));
+    place.add(args, 1, outer);
+    place.move(args.dims[0].kept, first);
+    input = args.input + place.input;
+  }
+
+  // Stores the outputs. take(output, at, count, sum, add) adds `count` elements of one from element
+  // `at` on, a group of V or what is left, each by add(value, at) or all of them to `sum`.
+  template <class Fn>
+  __device__ __forceinline__ void finish(int V, const Fn& take) const {
+    const int bits = exponent(args.lanes), lane = static_cast<int>(threadIdx.x) & (args.lanes - 1);
+    const int whole = reduced / V;
+    for (int first = 0; first < outputs; first += static_cast<int>(blockDim.x) >> bits) {
+      const int output = first + (static_cast<int>(threadIdx.x) >> bits);
+      const bool exists = output < outputs;
+      typename R::Lane_ sum;
+      R::start(sum);
+      double number = 0;
+      int count = 0;
+      if (exists) {
+        number = number_for<R, C>(args, input + output * args.dims[0].kept.stride);
+        const auto add = [&](C value, int at) {
+          ++count;
+          R::add(sum, value, static_cast<uint32_t>(at), R::kCounts ? 1.0 / count : 0, number);
+        };
+        int group = lane;
+        for (; group < whole; group += args.lanes) take(output, group * V, V, sum, add);
+        const int rest = reduced - group * V;
+        if (group == whole && rest > 0) take(output, group * V, rest, sum, add);
+      }
+      typename R::State state = R::state_of(sum, 0, count);
+      fold_lanes<R>(state, args.lanes);
+      if (!exists || lane != 0) continue;
+      int64_t offsets[kMaxResults];
+      for (int i = 0; i < kMaxResults; ++i)
+        offsets[i] = place.results[i] + output * args.dims[0].kept.results[i];
+      R::store(state, args, number, offsets);
     }
-  };
-  constexpr int kStep = kBlockThreads * V;
-  wait_for_earlier();
-  int start = static_cast<int>(threadIdx.x) * V;
-  if (!follow) {
-    const auto bring = [&](const auto& load) {
-#pragma unroll 4
-      for (int element = static_cast<int>(threadIdx.x); element < elements;
-           element += kBlockThreads) {
-        const auto row = static_cast<int>(args.row_divider.divide(element));
-        shared[padded(element)] = load(input + row * pitch + (element - row * reduced) * stride);
+  }
+
+  // Elements stored as S.
+  template <class S>
+  __device__ __forceinline__ void follow() const {
+    constexpr int kSize = static_cast<int>(sizeof(S)), V = 16 / kSize;
+    const int row = reduced * kSize, pitch = static_cast<int>(args.pitch);
+    const int before = static_cast<int>(reinterpret_cast<uintptr_t>(input) & 15);
+    const bool vectors = before == 0 && row % 16 == 0 && pitch % 16 == 0;
+    const bool together = pitch == row;
+    const Swizzle swizzle(vectors && together ? row / 16 : 1, args.lanes);
+    if (swizzle.mask == 0) {
+      copy_runs(shared + before, input, together ? 1 : outputs, args.dims[0].kept.stride,
+                together ? outputs * row : row, pitch);
+    } else {
+      for (int at = static_cast<int>(threadIdx.x) * 16; at < outputs * row;
+           at += static_cast<int>(blockDim.x) * 16) {
+        const auto output =
+            static_cast<int>(args.row_divider.divide(static_cast<uint32_t>(at / kSize)));
+        copy_16(shared + output * row + swizzle.of(output, at - output * row), input + at);
       }
-    };
-    const bool brought =
-        args.whole_rows && with_stored_type<C>(args.type, [&](auto stored) {
-          bring([](const char* data) { return load_as<C, decltype(stored)>(data); });
-        });
-    if (!brought) bring([&](const char* data) { return load_rounded<C>(args, data); });
-    start = elements;
-  } else if (args.whole_rows && is_aligned(input)) {
-    with_stored_type<C>(args.type, [&](auto stored) {
-      using S = decltype(stored);
-      constexpr int U = groups_in_flight(V * sizeof(S));
-      for (; start + V <= elements; start += U * kStep) {
-        WholeGroup<S, V> incoming[U];
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (start + u * kStep + V > elements) break;
-          incoming[u].load(input + static_cast<int64_t>(start + u * kStep) * sizeof(S));
+    }
+    wait_for_copies();
+    let_next_start();
+    const auto start = static_cast<uint32_t>(__cvta_generic_to_shared(shared)) + before;
+    finish(V, [&](int output, int at, int count, typename R::Lane_& sum, const auto& add) {
+      const uint32_t from =
+          start + output * pitch + (vectors ? swizzle.of(output, at * kSize) : at * kSize);
+      if (count < V) {
+        for (int j = 0; j < count; ++j) {
+          const ElementBits<S> bits = load_shared<S>(from + j * kSize);
+          add(convert_bytes<C, S>(reinterpret_cast<const char*>(&bits)), at + j);
         }
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-          if (start + u * kStep + V > elements) break;
-          C values[V];
-          incoming[u].convert_to(values);
-          place_group(values, start + u * kStep, V);
-        }
+        return;
       }
-      // Back to the first group that was not whole.
-      while (start - kStep + V > elements) start -= kStep;
+      uint32_t word[4];
+      if (vectors) {
+        const uint4 bits = load_shared<uint4>(from);
+        word[0] = bits.x, word[1] = bits.y, word[2] = bits.z, word[3] = bits.w;
+      } else {
+        load_loose<S>(from, word);
+      }
+      if constexpr (R::kPacked) {
+#pragma unroll
+        for (int w = 0; w < 4; ++w) R::add_word(sum, word[w]);
+      } else {
+#pragma unroll
+        for (int j = 0; j < V; ++j)
+          add(convert_bytes<C, S>(reinterpret_cast<const char*>(word) + j * kSize), at + j);
+      }
     });
   }
-  for (; start < elements; start += kStep) {
-    const int count = min(V, elements - start);
-    C values[V];
-    load_any<C, V>(args, input + static_cast<int64_t>(start) * args.size, args.size, 0, count,
-                   values);
-    place_group(values, start, count);
+
+  // Elements of any type, anywhere. After every 32 of them a word is left out, so that few threads
+  // meet at a bank.
+  __device__ __forceinline__ void any() const {
+    C* const values = reinterpret_cast<C*>(shared);
+    const int64_t pitch = args.dims[0].kept.stride, stride = args.dims[0].reduced.stride;
+    const auto padded = [](int element) { return element + element / 32; };
+    const auto bring = [&](const auto& load) {
+#pragma unroll 4
+      for (int element = static_cast<int>(threadIdx.x); element < outputs * reduced;
+           element += static_cast<int>(blockDim.x)) {
+        const auto row = static_cast<int>(args.row_divider.divide(element));
+        values[padded(element)] = load(input + row * pitch + (element - row * reduced) * stride);
+      }
+    };
+    const bool brought = args.element_type < 0 && with_stored_type<C>(
+                                                      args.type,
+                                                      [&](auto stored) {
+                                                        bring([](const char* data) {
+                                                          return load_as<C, decltype(stored)>(data);
+                                                        });
+                                                      });
+    if (!brought) bring([&](const char* data) { return load_rounded<C>(args, data); });
+    __syncthreads();
+    let_next_start();
+    finish(16 / args.size, [&](int output, int at, int count, typename R::Lane_&, const auto& add) {
+      for (int j = 0; j < count; ++j) add(values[padded(output * reduced + at + j)], at + j);
+    });
   }
-  __syncthreads();
-  let_next_start();
-  for (int output = static_cast<int>(threadIdx.x); output < outputs; output += kBlockThreads) {
-    typename R::Lane_ lane;
-    R::start(lane);
-    const double number = number_for<R, C>(args, input + output * pitch);
-    for (int i = 0; i < reduced; ++i) {
-      const double nth = R::kCounts ? 1.0 / (i + 1) : 0;
-      R::add(lane, shared[padded(output * reduced + i)], static_cast<uint32_t>(i), nth, number);
-    }
-    int64_t offsets[kMaxResults];
-    for (int i = 0; i < kMaxResults; ++i)
-      offsets[i] = place.results[i] + output * args.dims[0].kept.results[i];
-    R::store(R::state_of(lane, 0, reduced), args, number, offsets);
+};
+
+template <class Op, class Projection, class C>
+__global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Projection, C>, C>))
+    reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
+  extern __shared__ __align__(16) char shared_bytes[];
+  fetch_arguments<kHotArguments>(args);
+  const ShortRun<Reducer<Op, Projection, C>, C> run(args, shared_bytes);
+  wait_for_earlier();
+  if (args.whole_rows) {
+    with_stored_type<C>(args.type, [&](auto stored) { run.template follow<decltype(stored)>(); });
+  } else {
+    run.any();
   }
 }
 

@@ -15,12 +15,13 @@ namespace iterlab::cuda {
 //   inner  groups of V elements go to P lanes in turn, P from the number of groups (inner_lanes);
 //          with more than kChunkBytes, chunks of them are reduced so, and their states again
 //   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
-//   short  an output's elements, one after the other; outer with as few does the same
+//   short  groups of 16 bytes go to S lanes in turn, S from their number (short_lanes); up to 128
+//          elements one after the other, which outer does too
 // Lanes are folded in halves. It is another tree than the CPU's, so bits differ between the two.
-// Which form it is follows from the strides: the bits of more than max_short elements differ
-// between rows and columns, and so do those of a column alone, which is a row, and one beside
-// others. Where columns are few, L depends on how many they are (of kLongColumn elements or more,
-// or fewer columns than a thread takes).
+// Which form it is follows from the strides: the bits of more than 128 elements differ between rows
+// and columns, and so do those of a column alone, which is a row, and one beside others. Where
+// columns are few, L depends on how many they are (of kLongColumn elements or more, or fewer
+// columns than a thread takes).
 
 // Bytes that one block of 256 threads reduces. More are cut into chunks of at least as many, at
 // most as many (`most`) as there are blocks on an H200 at once, so that all of them work until the
@@ -55,10 +56,24 @@ constexpr int64_t chunk_rows(int64_t rows, int64_t most) {
   const int64_t share = (rows + most - 1) / most, least = least_rows(rows);
   return share < least ? least : share;
 }
-// short: outputs with at most so many elements, of `size` bytes, are taken by one thread each, from
-// shared memory. (Of narrow elements a few lanes read as many in fewer instructions.)
-inline constexpr int64_t kMaxShort = 96;
-constexpr int64_t max_short(int size) { return size < 4 ? kMaxShort / 3 : kMaxShort; }
+
+// short: outputs of at most so many bytes, of which a block brings several to shared memory. (One
+// of 16 KiB to a block took 1.2 times as long as the inner form.) One lane takes up to 128
+// elements; beyond, each has 8 groups of 16 bytes, for the sake of calls that have to wait for
+// them.
+inline constexpr int64_t kShortRow = 4096;
+constexpr int short_lanes(int64_t reduced, int size) {
+  if (reduced <= 128) return 1;
+  const int64_t groups = (reduced * size + 15) / 16;
+  int lanes = 2;
+  while (lanes < 32 && lanes * 8 < groups) lanes *= 2;
+  return lanes;
+}
+
+// Bytes that a block brings, about: so many that 6 blocks share an SM; fewer where outputs are few,
+// but so many that its preparation is paid for.
+inline constexpr int64_t kShortBytes = 32768, kLeastShortBytes = 4096;
+
 // Note [Windows]
 // Threads of the outer kernel read groups of columns at boundaries of their accesses, whatever a
 // row starts at: a block's window onto a row is moved back to a boundary, and what it sees on
@@ -103,29 +118,6 @@ constexpr int chunk_lanes(int64_t chunks, int lanes) {
 // of a byte, 24 in place of 21.)
 constexpr int outer_width(int size) { return size >= 4 ? 16 / size : 8; }
 
-// After every 2^padding elements a word of shared memory is left out (-1: never), so that few of 32
-// threads meet at a bank, neither where they write groups of `width` nor where they read elements
-// that are `reduced` apart.
-constexpr int most_at_a_bank(int64_t distance, int shift) {
-  int at[32] = {}, most = 0;
-  for (int64_t thread = 0; thread < 32; ++thread) {
-    const int64_t element = thread * distance;
-    const int64_t bank = (shift < 0 ? element : element + (element >> shift)) % 32;
-    most = ++at[bank] > most ? at[bank] : most;
-  }
-  return most;
-}
-constexpr int short_padding(int64_t reduced, int64_t width) {
-  int best = -1, least = 1 << 10;
-  for (int shift : {5, 3, 4, 6, -1}) {
-    const int meet = most_at_a_bank(reduced, shift) + most_at_a_bank(width, shift);
-    if (meet < least) best = shift, least = meet;
-  }
-  return best;
-}
-// Elements of a block: 32 KiB, so that 6 blocks share an SM.
-constexpr int short_elements(int size) { return 32768 / (size < 4 ? 4 : size); }
-
 // Dims of a launch, fastest first: number d of the kept ones, and number d of the reduced ones.
 // (They have nothing to do with each other, but that of each the first is read most.)
 struct KeptDim {
@@ -159,13 +151,13 @@ struct ReduceArguments {
   int64_t outputs;
   int64_t reduced_size, kept_size;  // of the fastest reduced and kept dims
   int16_t reduced_dims, kept_dims;
-  int16_t padding;  // short: short_padding
-  bool whole_rows;  // inner, short: rows keep the alignment of the first, in whole groups but for
-                    // an only row; outer: rows are read through windows
+  bool whole_rows;  // inner: rows keep the alignment of the first, in whole groups but for an only
+                    // row; outer: rows are read through windows; short: rows are copied as they are
   int64_t groups;   // inner: groups of one output
   int64_t chunk;    // groups or rows of a chunk
   int32_t chunks;
   int32_t columns;        // outer: of a slot; short: of a slab
+  int32_t pitch;          // short: bytes from row to row in shared memory
   int16_t abreast;        // outer: threads beside each other
   int16_t chunk_lanes;    // outer: chunk_lanes
   Divider row_divider;    // inner: groups of one row; outer: columns; short: elements of one output

@@ -35,11 +35,12 @@ FormKernels form_kernels() {
         outer_of_halves =
             reinterpret_cast<const void*>(&reduce_outer_kernel<Op, Projection, C, kOfHalves>);
       }
-      short_inner = reinterpret_cast<const void*>(&reduce_short_kernel<Op, Projection, C, V>);
+      short_inner = reinterpret_cast<const void*>(&reduce_short_kernel<Op, Projection, C>);
     }
     return {{reinterpret_cast<const void*>(&reduce_inner_kernel<Op, Projection, C, V>), outer,
              short_inner},
             outer_of_halves,
+            hot_elements<C>,
             sizeof(typename Reducer<Op, Projection, C>::State),
             max_chunks(resident_inner<Reducer<Op, Projection, C>, C>),
             max_chunks(resident_outer<Reducer<Op, Projection, C>, C>)};

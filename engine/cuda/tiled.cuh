@@ -250,11 +250,10 @@ struct TileRun {
     for (int j = 0; j < kAtOnce; ++j)
       values[j] = convert_bytes<T, S>(reinterpret_cast<const char*>(&stored[j]));
   }
-  static constexpr bool kMixes = std::is_same_v<In, T> && tile_inputs<T> != types<T>;
   template <bool whole, size_t k>
   __device__ __forceinline__ void load_column(const char* from, int64_t step, int count,
                                               T (&values)[kAtOnce]) const {
-    if constexpr (kMixes && std::is_same_v<Stored<k>, In>) {
+    if constexpr (mixes_types<T, In> && std::is_same_v<Stored<k>, In>) {
       switch (args.operands[k + 1].type) {
 #define ITERLAB_CASE(S, name, text)                     \
   case type_index(DType::name):                         \
@@ -337,7 +336,7 @@ struct TileRun {
 template <class Op, class T, class In, class Out, bool vectors>
 __global__ void __launch_bounds__(kBlockThreads, Functor<Op, T>::kTiledBlocks)
     tiled_kernel(const __grid_constant__ typename Functor<Op, T>::RowArguments args) {
-  extern __shared__ char shared_bytes[];
+  extern __shared__ __align__(16) char shared_bytes[];
   let_next_start();
   using Run = TileRun<Op, T, In, Out>;
   constexpr auto kInputs = std::make_index_sequence<Op::num_inputs>{};

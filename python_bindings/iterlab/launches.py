@@ -17,7 +17,7 @@ class Launch:
     """One launch of a call: which of the operator's kernels, the grid of blocks, the threads of a
     block, and the shared memory that it asks for, in bytes.
 
-    `kernel` is "vectorized", "strided", "span", "tiled" or "generic", or a reduction's form.
+    `kernel` is "vectorized", "strided", "box", "tiled" or "generic", or a reduction's form.
     """
 
     kernel: str
