@@ -270,7 +270,8 @@ def markdown(facts: Row, rows: list[Row]) -> str:
             f"{row[f'{who}_us']:.1f} µs, {row[f'{who}_share']:.2f}" if f"{who}_us" in row else "–"
             for who in shown
         ]
-        cells += [f"{row['times_aten']:.2f}×", f"{row['bar']:.2f}", remark(row)]
+        bar = f"{row['bar']:.2f}" if row["bar"] else "–"
+        cells += [f"{row['times_aten']:.2f}×", bar, remark(row)]
         lines.append(f"| {row['name']} | " + " | ".join(cells) + " |")
     lines += ["", "| small calls, µs | iterlab | torch |", "|---|---|---|"]
     for row in (row for row in rows if "ours_us" in row and "bar" not in row):
@@ -289,7 +290,7 @@ def markdown(facts: Row, rows: list[Row]) -> str:
 def save_picture(path: Path, facts: Row, rows: list[Row]) -> None:
     """Bars of the shares: elementwise calls on the left, reductions on the right."""
     shares = [row for row in rows if "times_aten" in row]
-    names = {case.name for case in reduction_cases(8)}
+    names = {case.name for case in reduction_cases(facts["side"])}
 
     def bars(row: Row) -> picture.Bars:
         values = {NAMES[who]: row[f"{who}_share"] for who in NAMES if f"{who}_share" in row}

@@ -59,6 +59,29 @@ def axes_of(dims: list[int] | None) -> tuple[int, ...] | None:
     return None if dims is None else tuple(dims)
 
 
+def odd_operands(n: int) -> dict[str, Callable[[torch.dtype], Tensors]]:
+    """Operands of which nothing is a multiple of a vector."""
+    odd, edge, heads = n - 1, max(n // 32, 8), max(n // 64, 4)
+
+    def planes(channels: int, dtype: torch.dtype) -> Tensors:
+        x = rand(64, channels, edge, edge, dtype=dtype)
+        return x, rand(64, channels, edge, edge, dtype=dtype).contiguous(
+            memory_format=torch.channels_last
+        )
+
+    return {
+        "odd x + y.t()": lambda t: (rand(odd, odd, dtype=t), rand(odd, odd, dtype=t).t()),
+        "odd sliced": lambda t: (rand(n, n, dtype=t)[:, :odd], rand(n, odd, dtype=t)),
+        "3 planes + pixels": lambda t: planes(3, t),
+        "pixels + 3 planes": lambda t: planes(3, t)[::-1],
+        "heads of 65": lambda t: (
+            rand(32, heads, 128, 65, dtype=t),
+            rand(32, 128, heads, 65, dtype=t).transpose(1, 2),
+        ),
+        "rows of 31": lambda t: (rand(n * n // 32, 32, dtype=t)[:, 1:], rand(31, dtype=t)),
+    }
+
+
 def elementwise_cases(n: int) -> list[Case]:
     """The elementwise rows. `n` is the side of the square."""
     op = torch.ops.iterlab
@@ -120,6 +143,9 @@ def elementwise_cases(n: int) -> list[Case]:
     )
     add("inner stride 2", lambda: (rand(n, n), rand(n, 2 * n)[:, ::2]), 0.78)
     add("inner 65 of 66", lambda: (rand(n * n // 65, 66)[:, :65], rand(n * n // 65, 65)), 0.9)
+    for name, make in odd_operands(n).items():
+        for dtype in (torch.float32, brain, byte):
+            add(f"{name} {str(dtype)[6:]}", lambda t=dtype, f=make: f(t), 0.0, 1.0)
 
     def to(tensor: torch.Tensor) -> torch.Tensor:
         return op.to(tensor, tensor.dtype)
@@ -279,6 +305,16 @@ def reduction_cases(n: int) -> list[Case]:
             3 if inner == 8 else 0,
             lambda x: x.sum(1),
         )
+    for dtype in (torch.float32, torch.bfloat16, torch.int8):
+        for dim, length in ((1, 31), (1, 127), (1, 1001), (1, n - 1), (0, 57), (0, n - 1)):
+            reduce(
+                f"sum odd {'rows' if dim else 'columns'} {length} {str(dtype)[6:]}",
+                lambda k=length, t=dtype: (rand(n * n // k, k, dtype=t),),
+                lambda x, d=dim: op.sum(x, [d]),
+                lambda x, d=dim: torch.sum(x, d),
+                0.0,
+                1.0,
+            )
     reduce(
         "sum [8M, 8] dim 0",
         lambda: (rand(n * n // 8, 8),),

@@ -87,6 +87,64 @@ def test_long_rows(columns: int, dtypes: tuple[torch.dtype, torch.dtype]) -> Non
         assert torch.equal(ops.mul(x, column), x * column)
 
 
+# Of sizes and strides: rows that are short, far apart, have a step, or lie along another dim.
+BOXES = {
+    "three planes and pixels": ((2, 3, 31, 33), (3069, 1023, 33, 1), (3069, 1, 99, 3)),
+    "pixels and three planes": ((2, 33, 31, 3), (3069, 93, 3, 1), (3069, 1, 33, 1023)),
+    "sixteen planes and pixels": ((2, 16, 40, 40), (25600, 1600, 40, 1), (25600, 1, 640, 16)),
+    "heads of 65": ((3, 5, 70, 65), (22750, 4550, 65, 1), (22750, 65, 325, 1)),
+    "heads of 33, few": ((300, 2, 3, 33), (198, 99, 33, 1), (198, 33, 66, 1)),
+    "short rows": ((500, 31), (32, 1), (33, 1)),
+    "three of four": ((5000, 3), (4, 1), (3, 1)),
+    "a step": ((300, 100), (301, 3), (100, 1)),
+    "a step alone": ((30001,), (3,), (2,)),
+    "few columns": ((20001, 7), (7, 1), (1, 0)),
+    "a column": ((300, 100), (101, 1), (1, 0)),
+    "a row": ((300, 1000), (1001, 1), (0, 1)),
+    "transposed, few rows": ((5, 20001), (20001, 1), (1, 5)),
+    "transposed, few columns": ((20001, 5), (5, 1), (1, 20001)),
+    "batches of them": ((200, 5, 100), (500, 100, 1), (500, 1, 5)),
+}
+
+
+def strided(
+    sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, first: int = 0
+) -> torch.Tensor:
+    """Elements number `first` and on of a memory, at these strides."""
+    reach = sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+    return draw(reach + 1 + first, dtype=dtype).as_strided(sizes, strides, first)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.bool, torch.complex128], ids=str)
+@pytest.mark.parametrize("case", BOXES)
+def test_boxes(case: str, dtype: torch.dtype) -> None:
+    sizes, of_x, of_y = BOXES[case]
+    for first in (0, 1, 3):
+        x, y = strided(sizes, of_x, dtype, first), strided(sizes, of_y, dtype)
+        assert torch.equal(ops.add(x, y), x + y)
+        assert torch.equal(ops.mul(y, x), y * x)
+        assert torch.equal(ops.clone(y, memory_format=torch.contiguous_format), y.contiguous())
+        wide = torch.zeros(*sizes[:-1], sizes[-1] + 1, dtype=dtype, device="cuda")
+        into = wide[..., : sizes[-1]]
+        assert torch.equal(ops.add.out(x, y, out=into), x + y)
+        assert not wide[..., sizes[-1]].any()
+        expected = x * y
+        assert torch.equal(ops.mul_(x, y), expected)
+
+
+@pytest.mark.parametrize(
+    "dtypes", [(torch.float32, torch.bfloat16), (torch.float64, torch.float32)], ids=str
+)
+@pytest.mark.parametrize("case", BOXES)
+def test_boxes_of_two_dtypes(case: str, dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    sizes, of_x, of_y = BOXES[case]
+    for one, other in (dtypes, dtypes[::-1]):
+        x, y = strided(sizes, of_x, one, 1), strided(sizes, of_y, other)
+        assert torch.equal(ops.add(x, y), x + y)
+        assert torch.equal(ops.where(y > 0, y, x), torch.where(y > 0, y, x))
+        assert torch.equal(ops.add(x, 2.5), x + 2.5)
+
+
 REDUCED = [torch.float32, torch.bfloat16, torch.float64, torch.int8, torch.int32, torch.complex64]
 COLUMNS = [1, 2, 3, 5, 7, 9, 31, 57, 130, 1001]
 
@@ -108,6 +166,43 @@ def test_columns(rows: int, dtype: torch.dtype) -> None:
 def test_rows(columns: int, dtype: torch.dtype) -> None:
     for first, pitch in itertools.product((0, 1, 2), (0, 1, 3)):
         assert_sum(draw(37, columns, dtype=dtype, first=first, pitch=pitch), 1)
+
+
+SHORT = [2, 3, 15, 16, 31, 32, 48, 64, 96, 127, 128, 129, 200, 256, 333, 500, 1000, 1024, 2048]
+
+
+@pytest.mark.parametrize("dtype", [*REDUCED, torch.bool, torch.complex128], ids=str)
+@pytest.mark.parametrize("columns", SHORT)
+def test_short_rows(columns: int, dtype: torch.dtype) -> None:
+    for rows, first, pitch in itertools.product((1, 5, 700), (0, 1, 5), (0, 3, 16)):
+        x = draw(rows, columns, dtype=dtype, first=first, pitch=pitch)
+        assert_sum(x, 1)
+        if not x.is_complex():
+            assert torch.equal(ops.amax(x, [1]), x.amax(1))
+            assert_first_largest(x)
+            assert torch.equal(ops.any(x, 1), x.any(1))
+    few = draw(300, 3, columns, dtype=dtype, pitch=2)[:, :2]
+    assert_sum(few, 2)
+    assert_sum(draw(40, 2 * columns, dtype=dtype)[:, ::2], 1)
+
+
+def assert_first_largest(x: torch.Tensor) -> None:
+    values, at = ops.max(x, 1)
+    assert torch.equal(values, x.amax(1))
+    places = torch.arange(x.shape[1], device="cuda")
+    assert torch.equal(at, torch.where(x == values[:, None], places, x.shape[1]).amin(1))
+
+
+@pytest.mark.parametrize("name", ["var", "logsumexp", "mean", "norm"])
+@pytest.mark.parametrize("columns", SHORT)
+def test_moments_of_short_rows(columns: int, name: str) -> None:
+    for dtype, pitch in itertools.product((torch.float32, torch.bfloat16, torch.float64), (0, 1)):
+        x = draw(77, columns, dtype=dtype, pitch=pitch)
+        result = getattr(ops, name)(x, dim=[1])
+        wide = x.to(torch.float64)
+        close = {torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}[dtype]
+        expected = getattr(torch, name)(wide, dim=1)
+        assert torch.allclose(result.to(torch.float64), expected, rtol=close, atol=close)
 
 
 def assert_sum(x: torch.Tensor, dim: int) -> None:
@@ -134,7 +229,7 @@ def test_bits_of_a_column_depend_on_its_length_alone(rows: int, name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["sum", "var", "amax", "argmax", "logsumexp"])
-@pytest.mark.parametrize("columns", [100, 777, 5001, 40_000])
+@pytest.mark.parametrize("columns", [100, 160, 777, 1024, 5001, 40_000])
 def test_bits_of_a_row_depend_on_its_length_alone(columns: int, name: str) -> None:
     x = draw(9, columns, dtype=torch.float32, pitch=1)
     reduce = getattr(ops, name)
@@ -142,6 +237,8 @@ def test_bits_of_a_row_depend_on_its_length_alone(columns: int, name: str) -> No
     for row in range(9):
         assert torch.equal(reduce(x[row], [0]), expected[row])
         assert torch.equal(reduce(x[row : row + 1].clone(), [1])[0], expected[row])
+    assert torch.equal(reduce(x.contiguous(), [1]), expected)
+    assert torch.equal(reduce(x.repeat(100, 1), [1]), expected.repeat(100))
 
 
 def test_narrow_and_long_columns() -> None:
