@@ -40,8 +40,7 @@ struct BoxRun {
   // Elements of a word of results, and words that a thread has in hand.
   static constexpr int E = sizeof(Out) < 4 ? 4 / static_cast<int>(sizeof(Out)) : 1;
   static constexpr int V = E == 4 ? kBoxWidth / 2 : kBoxWidth;
-  static constexpr bool kWords =
-      has_word_formula<Op, T> && std::is_same_v<In, T> && std::is_same_v<Out, T>;
+  static constexpr bool kWords = computes_words<Op, T, In, Out>;
 
   const typename F::RowArguments& args;
   char* const shared;
@@ -145,15 +144,9 @@ struct BoxRun {
 #pragma unroll
       for (int n = 0; n < V * E; ++n) values[n] = *reinterpret_cast<const T*>(operand.value.bytes);
     } else if constexpr (mixes_types<T, In> && std::is_same_v<S, In>) {
-      switch (operand.type) {
-#define ITERLAB_CASE(Other, name, text)                           \
-  case type_index(DType::name):                                   \
-    if constexpr ((tile_inputs<T> & types<Other>) != 0)           \
-      load_stored<whole, Other>(column, row, at, end, i, values); \
-    break;
-        ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
-#undef ITERLAB_CASE
-      }
+      with_type_of<tile_inputs<T>>(operand.type, [&](auto stored) {
+        load_stored<whole, decltype(stored)>(column, row, at, end, i, values);
+      });
     } else {
       load_stored<whole, S>(column, row, at, end, i, values);
     }

@@ -47,21 +47,10 @@ __device__ __forceinline__ int64_t reduced_offset(const ReduceArguments& args, i
   return offset;
 }
 
-// Calls fn(S{}) with the stored type of the elements, if it is one of the usual; false if not.
+// with_type_of what elements of compute type C usually come as.
 template <class C, class Fn>
 __device__ __forceinline__ bool with_stored_type(int type, const Fn& fn) {
-  switch (type) {
-#define ITERLAB_CASE(S, name, text)                    \
-  case type_index(DType::name):                        \
-    if constexpr ((hot_elements<C> & types<S>) != 0) { \
-      fn(S{});                                         \
-      return true;                                     \
-    }                                                  \
-    break;
-    ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
-#undef ITERLAB_CASE
-  }
-  return false;
+  return with_type_of<hot_elements<C>>(type, fn);
 }
 
 // What Reducer::add takes besides elements of the output whose first is at `data`.

@@ -37,10 +37,8 @@ class Run : ElementwiseCall {
     const StoredKernels* const stored = stored_kernels();
     const void* const kernel = stored != nullptr ? stored->vectorized : kernels_->strided;
     const int width = stored != nullptr ? stored_width(stored->size) : group_width(size_);
-    Nested args;
-    fill_nested(view, args);
-    bool fits = kernel != nullptr && view.ndim <= kMaxRowDims &&
-                (view.ndim <= 1 || view.sizes[0] >= kShortRow || view.sizes[0] % width == 0);
+    const bool fits = kernel != nullptr && view.ndim <= kMaxRowDims &&
+                      (view.ndim <= 1 || view.sizes[0] >= kShortRow || view.sizes[0] % width == 0);
     if (!fits || !walks_rows(view)) return boxes(view);
     bool at_boundaries = true;
     for (int d = 1; d < view.ndim; ++d)
@@ -50,6 +48,8 @@ class Run : ElementwiseCall {
     // side by side, or through shared memory.
     if (tile != nullptr && tile->size == 4 && fill_tiles(view, *tile)) return elements(view);
     if (tile != nullptr && tile->size == 2 && !repeats_rows(view)) return boxes(view);
+    Nested args;
+    fill_nested(view, args);
     // Bytes of the widest store of one group of the output.
     const int64_t element = element_size(operand(0).dtype);
     const int64_t bytes = std::min<int64_t>(16, width * element);
@@ -258,19 +258,19 @@ class Run : ElementwiseCall {
 
   // Whether an operand has the same row for all of dim 1: boxes would bring it again each time.
   bool repeats_rows(const View& view) const {
-    bool any = false;
-    for (int i = plan_.num_outputs; i < plan_.num_operands; ++i) {
+    for (int i = plan_.num_outputs; view.ndim > 1 && i < plan_.num_operands; ++i) {
       const Dims& strides = operand(i).strides;
-      any = any || (reads_memory(i) && strides[0] != 0 && strides[1] == 0);
+      if (reads_memory(i) && strides[0] != 0 && strides[1] == 0) return true;
     }
-    return any && view.ndim > 1;
+    return false;
   }
 
   // Whether every operand is a run, or one element, along the innermost dim.
   bool walks_rows(const View& view) const {
-    bool all = true;
-    for (int i = 0; i < plan_.num_operands; ++i) all = all && unit_or_one(i, view);
-    return all;
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      if (!unit_or_one(i, view)) return false;
+    }
+    return true;
   }
 
   // What neither rows nor boxes take: in tiles without shared memory, whose elements need no

@@ -48,6 +48,23 @@ inline constexpr TypeMask tile_inputs<int64_t> = types<int64_t, int32_t>;
 template <class T, class In>
 inline constexpr bool mixes_types = std::is_same_v<In, T> && tile_inputs<T> != types<T>;
 
+// Calls fn(S{}) with the type of this TypeIndex, if it is one of the mask; false if not.
+template <TypeMask mask, class Fn>
+__device__ __forceinline__ bool with_type_of(int type, const Fn& fn) {
+  switch (type) {
+#define ITERLAB_CASE(S, name, text)         \
+  case type_index(DType::name):             \
+    if constexpr ((mask & types<S>) != 0) { \
+      fn(S{});                              \
+      return true;                          \
+    }                                       \
+    break;
+    ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
+#undef ITERLAB_CASE
+  }
+  return false;
+}
+
 // Of a conversion: what real data comes in.
 inline constexpr TypeMask kAllHot =
     types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, Half, BFloat16>;

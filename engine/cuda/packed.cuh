@@ -77,6 +77,11 @@ inline constexpr bool has_word_formula =
     is_one_of<T, int8_t, uint8_t> &&
     is_one_of<Op, ops::Add, ops::Sub, ops::Rsub, ops::BitwiseAnd, ops::BitwiseOr, ops::BitwiseXor>;
 
+// Whether a kernel of operands stored as In and results stored as Out is to use it.
+template <class Op, class T, class In, class Out>
+inline constexpr bool computes_words =
+    has_word_formula<Op, T> && std::same_as<In, T> && std::same_as<Out, T>;
+
 // `parameter`: the first, if there is one.
 template <class Op, class T>
 __device__ __forceinline__ uint32_t word_formula(T parameter, uint32_t input, uint32_t other) {

@@ -8,7 +8,7 @@ namespace iterlab::cuda {
 
 // Blocks that an SM shall hold. With 80 registers a thread, light formulas keep a third block's
 // loads in flight while another's threads combine what they have; with the 16 bytes of a row that a
-// thread of the outer kernel has, a fourth.
+// thread of the outer kernel has, a fourth. The short kernel's loads are in no registers: a fifth.
 template <class R, class C>
 inline constexpr int resident_short = sizeof(C) <= 4 && sizeof(typename R::Lane_) <= 4 ? 5 : 2;
 template <class R, class C>

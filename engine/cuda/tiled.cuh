@@ -254,15 +254,9 @@ struct TileRun {
   __device__ __forceinline__ void load_column(const char* from, int64_t step, int count,
                                               T (&values)[kAtOnce]) const {
     if constexpr (mixes_types<T, In> && std::is_same_v<Stored<k>, In>) {
-      switch (args.operands[k + 1].type) {
-#define ITERLAB_CASE(S, name, text)                     \
-  case type_index(DType::name):                         \
-    if constexpr ((tile_inputs<T> & types<S>) != 0)     \
-      load_stored<whole, S>(from, step, count, values); \
-    return;
-        ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
-#undef ITERLAB_CASE
-      }
+      with_type_of<tile_inputs<T>>(args.operands[k + 1].type, [&](auto stored) {
+        load_stored<whole, decltype(stored)>(from, step, count, values);
+      });
     } else {
       load_stored<whole, Stored<k>>(from, step, count, values);
     }

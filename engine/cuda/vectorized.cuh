@@ -133,8 +133,7 @@ struct RowRun {
   using Inputs = std::make_index_sequence<F::kInputs>;
   using Arrivals = decltype(arrivals_of<Op, T, In>(Inputs{}));
   static constexpr int V = stored_width(sizeof(In));
-  static constexpr bool kWords =
-      has_word_formula<Op, T> && std::is_same_v<In, T> && std::is_same_v<Out, T>;
+  static constexpr bool kWords = computes_words<Op, T, In, Out>;
 
   const Args& args;
 
