@@ -249,6 +249,59 @@ def test_narrow_and_long_columns() -> None:
             assert torch.equal(iterlab.amax(x, 0), x.amax(0))
 
 
+# Matrices of short columns, few rows of many columns, and so few columns that rows are merged.
+MATRICES = [
+    *((300, rows, columns) for rows in (2, 3, 7, 31, 57, 64, 128) for columns in (2, 3, 8, 33)),
+    *((40, rows, columns) for rows in (2, 3, 5, 8, 31, 32) for columns in (100, 257, 1001, 2048)),
+    *((5, rows, columns) for rows in (4099, 12_545, 50_175) for columns in (2, 3, 5, 7)),
+    *((2, 1_100_003, columns) for columns in (2, 3, 8)),
+]
+
+
+@pytest.mark.parametrize("shape", MATRICES, ids=str)
+def test_matrices_of_columns(shape: tuple[int, ...]) -> None:
+    for dtype, first in itertools.product((*REDUCED, torch.bool), (0, 1, 3)):
+        x = draw(*shape, dtype=dtype, first=first)
+        if x.numel() > 1_000_000 and dtype in (torch.complex64, torch.float64, torch.int32):
+            continue
+        assert_sum(x, 1)
+        assert torch.equal(ops.sum(x[1:], [1]), ops.sum(x, [1])[1:])
+        if x.is_complex():
+            continue
+        assert torch.equal(ops.amax(x, [1]), x.amax(1))
+        assert torch.equal(ops.any(x, 1), x.any(1))
+        values, at = ops.max(x, 1)
+        assert torch.equal(values, x.amax(1))
+        assert torch.equal(x.gather(1, at.unsqueeze(1)).squeeze(1), values)
+        out = torch.empty(shape[0], shape[2], 2, device="cuda", dtype=torch.float64)[..., 0]
+        ops.sum(x, [1], dtype=torch.float64, out=out)
+        assert torch.equal(out, ops.sum(x, [1], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", ["var", "logsumexp", "mean", "norm"])
+@pytest.mark.parametrize("shape", MATRICES, ids=str)
+def test_moments_of_matrices(shape: tuple[int, ...], name: str) -> None:
+    for dtype, first in itertools.product((torch.float32, torch.bfloat16, torch.float64), (0, 1)):
+        x = draw(*shape, dtype=dtype, first=first)
+        result = getattr(ops, name)(x, dim=[1])
+        expected = getattr(torch, name)(x.to(torch.float64), dim=1)
+        close = {torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-12}[dtype]
+        assert torch.allclose(result.to(torch.float64), expected, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("name", ["sum", "var", "amax", "logsumexp"])
+@pytest.mark.parametrize("shape", [(4, 5003, 3), (4, 50_175, 3), (2, 1_100_003, 5)], ids=str)
+def test_bits_of_few_columns_depend_on_no_other_matrix(shape: tuple[int, ...], name: str) -> None:
+    """Nor on where they start."""
+    reduce = getattr(ops, name)
+    x = draw(*shape, dtype=torch.float32)
+    expected = reduce(x, [1])
+    for first in range(1, 6):
+        moved = draw(*shape, dtype=torch.float32, first=first).copy_(x)
+        assert torch.equal(reduce(moved, [1]), expected)
+    assert torch.equal(reduce(x[1].clone(), [0]), expected[1])
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8], ids=str)
 @pytest.mark.parametrize("count", [8193, 10_000, 16_384])
 def test_chunks_of_few_groups(count: int, dtype: torch.dtype) -> None:

@@ -30,6 +30,9 @@ ENTRIES = {
     "inner": "reduce_inner_kernel",
     "outer": "reduce_outer_kernel",
     "short inner": "reduce_short_kernel",
+    "short outer": "reduce_short_outer_kernel",
+    "few rows": "reduce_few_rows_kernel",
+    "merged": "reduce_merged_kernel",
 }
 
 
@@ -85,6 +88,24 @@ def test_the_launch_of_a_reduction(
     x = x.transpose(0, 1) if transposed else x
     ran = launched(lambda: torch.ops.iterlab.sum(x, dims), tmp_path)
     assert ran == explained("sum", x, dim=dims) and len(ran) == 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shape"),
+    [
+        ("short outer", (200, 57, 3)),
+        ("few rows", (200, 6, 2048)),
+        ("merged", (4, 10_000, 3)),
+        ("outer", (200, 57, 512)),
+    ],
+)
+def test_the_kernels_of_columns(
+    kernel: str, shape: tuple[int, ...], device: str, tmp_path: Path
+) -> None:
+    x = torch.randn(shape, device=device)
+    ran = launched(lambda: torch.ops.iterlab.sum(x, [1]), tmp_path)
+    assert [name for name, _, _ in ran] == [ENTRIES[kernel]]
+    assert ran == explained("sum", x, dim=[1])
 
 
 def test_explaining_launches_and_writes_nothing(device: str, tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_bits_do_not_depend_on_other_rows_or_layout(
             one_order = device == "cpu" or length <= GPU_SHORT
             if one_order:
                 calls.assert_bitwise(got, want, (length, name))
-            for count in (1, 2, 3) if one_order else (2,) if rows < 8 else (8,):
+            for count in (1, 2, 3) if one_order else () if rows < 8 else (8,):
                 part = outputs_of(function(entry)(view.narrow(kept, 0, count), dim))[0].view(-1)
                 calls.assert_bitwise(part, got[:count], (length, name, count))
 

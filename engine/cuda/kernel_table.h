@@ -40,10 +40,15 @@ struct OpKernels {
 struct FormKernels {
   const void* by_form[kReduceFormNames.size()];
   const void* outer_of_halves;  // outer, of elements stored in half of their compute type's size
-  uint32_t usual_types;         // by TypeIndex: those that kernels are compiled for
-  int state_bytes;              // of a partial state
-  int most_group_chunks;        // of one output, inner
-  int most_row_chunks;          // the same, outer
+  const void* merged;           // few long columns: Note [Merged rows]
+  const void* merged_of_halves;
+  const void* short_outer;  // matrices of short columns
+  const void* few_rows;     // many short columns; not of bytes, for which outer is faster
+  const void* few_rows_of_halves;
+  uint32_t usual_types;   // by TypeIndex: those that kernels are compiled for
+  int state_bytes;        // of a partial state
+  int most_group_chunks;  // of one output, inner
+  int most_row_chunks;    // the same, outer
 };
 
 struct ReduceVariant {

@@ -1,7 +1,7 @@
 // The reduction kernels, one template for each form.
 #pragma once
 
-#include "engine/cuda/collect_rows.cuh"
+#include "engine/cuda/columns.cuh"
 #include "engine/cuda/staging.cuh"
 
 namespace iterlab::cuda {
@@ -70,37 +70,6 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_inner<Reducer<Op, Pro
     R::store(state, args, number_for<R, C>(args, args.input + place.input), place.results);
 }
 
-// Folds room[l * columns + c], the states of `lanes` lanes, in halves into room[c]. All threads
-// call it, after a barrier.
-template <class R>
-__device__ __forceinline__ void fold_rows(int lanes, int columns, typename R::State* room) {
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half * columns; i += kBlockThreads)
-      R::combine(room[i], room[i + half * columns]);
-    __syncthreads();
-  }
-}
-
-// A column of a block of the outer kernel: whose output's, and in which chunk of its rows.
-struct ColumnPlace {
-  uint32_t outer, chunk;
-  int64_t column;
-  bool exists;
-
-  // `unit`: of the outputs beside each other and their chunks.
-  __device__ __forceinline__ ColumnPlace(const ReduceArguments& args, uint32_t unit, int64_t at) {
-    outer = args.chunk_divider.divide(unit);
-    chunk = unit - outer * args.chunk_divider.divisor;
-    column = at;
-    exists = outer * args.kept_size < args.outputs && column < args.kept_size;
-  }
-  template <class State>
-  __device__ __forceinline__ State* partial(const ReduceArguments& args, int64_t of_chunk) const {
-    return reinterpret_cast<State*>(args.partials) +
-           (static_cast<int64_t>(outer) * args.chunks + of_chunk) * args.kept_size + column;
-  }
-};
-
 // What results are usually stored as.
 template <class T>
 inline constexpr TypeMask hot_results = hot_outputs<T>;
@@ -143,24 +112,12 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
   // Threads abreast, lanes and slots are powers of two.
   const int abreast_bits = exponent(args.abreast), slot_bits = abreast_bits + exponent(args.lanes);
   const int slots = kBlockThreads >> slot_bits;
+  const ColumnBlock columns(args, slots);
   const int wide = args.columns, all = slots * wide;
-  const uint32_t units = args.column_divider.divide(blockIdx.x);
-  const uint32_t column_block = blockIdx.x - units * args.column_divider.divisor;
-  const auto place_of = [&](int slot, int column) {
-    return ColumnPlace(args, units * slots + slot,
-                       static_cast<int64_t>(column_block) * wide + column);
-  };
-  const auto row_of = [&](int column) {
-    return static_cast<int>(args.row_divider.divide(static_cast<uint32_t>(column)));
-  };
-  const auto place_at = [&](int column) {
-    const int slot = row_of(column);
-    return place_of(slot, column - slot * wide);
-  };
   bool stored;
   {
     const int lane = (thread >> abreast_bits) & (args.lanes - 1), slot = thread >> slot_bits;
-    const ColumnPlace place = place_of(slot, 0);
+    const ColumnPlace place = columns.place(slot, 0);
     OutputPlace output;
     if (place.exists) {
       output.add(args, 1, place.outer);
@@ -171,7 +128,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     const int64_t end = min(args.reduced, begin + args.chunk);
     // The thread's columns, counted from the block's first: V from `start`, of which it keeps
     // [from, to). Where they do not start at a boundary, the last are moved back so as to exist.
-    const auto columns =
+    const auto count =
         static_cast<int>(min(args.kept_size - place.column, static_cast<int64_t>(wide)));
     int start = (thread & (args.abreast - 1)) * V, from = start;
     if (args.whole_rows) {
@@ -183,7 +140,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     } else if (args.kept_size >= V) {
       start = static_cast<int>(min(static_cast<int64_t>(start), args.kept_size - place.column - V));
     }
-    const int to = place.exists ? min(start + V, columns) : from;
+    const int to = place.exists ? min(start + V, count) : from;
     const int first = args.whole_rows ? from - start : 0;
     const int last = args.whole_rows || args.kept_size < V ? to - start : V;
     const char* const data = input + start * args.size;
@@ -193,7 +150,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
     let_next_start();
     stored = from >= to;
     if constexpr (!R::kPositions && Op::num_outputs == 1) {
-      // Few rows: what a thread has is the whole of its columns.
+      // Short columns: what a thread has is the whole of its own.
       if (args.lanes == 1 && from == start && to == start + V) {
         double numbers[V];
         numbers_for<R, C, V>(args, data, 0, V, numbers);
@@ -209,49 +166,7 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_outer<Reducer<Op, Pro
   }
   if (__syncthreads_and(stored)) return;
   fold_rows<R>(args.lanes, all, room);
-  if (args.chunks > 1) {
-    for (int c = thread; c < all; c += kBlockThreads) {
-      const ColumnPlace place = place_at(c);
-      if (place.exists) *place.partial<State>(args, place.chunk) = room[c];
-    }
-    __syncthreads();
-    bool any = false;
-    if (thread < slots) {
-      const ColumnPlace place = place_of(thread, 0);
-      any = place.exists &&
-            take_ticket(args.tickets + place.outer * args.column_divider.divisor + column_block,
-                        static_cast<uint32_t>(args.chunks));
-      is_last[thread] = any;
-    }
-    if (!__syncthreads_or(any)) return;
-    // Chunks go to lanes in turn.
-    constexpr int kAtOnce = sizeof(State) <= 8 ? 8 : 1;
-    for (int i = thread; i < args.chunk_lanes * all; i += kBlockThreads) {
-      const int row = row_of(i), slot = row & (slots - 1);
-      const ColumnPlace place = place_of(slot, i - row * wide);
-      State state;
-      R::start(state);
-      if (is_last[slot] && place.exists) {
-        const int lane = row >> exponent(slots);
-        const int count = steps(lane, args.chunks, args.chunk_lanes);
-        const State* const first = place.partial<State>(args, lane);
-        const int64_t step = args.chunk_lanes * args.kept_size;
-#pragma unroll kAtOnce
-        for (int k = 0; k < count; ++k) R::combine(state, load_state<State>(first + k * step));
-      }
-      room[i] = state;
-    }
-    __syncthreads();
-    fold_rows<R>(args.chunk_lanes, all, room);
-  }
-  for (int c = thread; c < all; c += kBlockThreads) {
-    const ColumnPlace place = place_at(c);
-    if (!place.exists || (args.chunks > 1 && !is_last[row_of(c)])) continue;
-    OutputPlace output;
-    output.add(args, 1, place.outer);
-    output.move(args.dims[0].kept, place.column);
-    R::store(room[c], args, number_for<R, C>(args, args.input + output.input), output.results);
-  }
+  finish_columns<R, C, kOuterGroupBits>(args, columns, room, is_last);
 }
 
 // The order of the vectors of a row in shared memory, 16 bytes each. Eight threads read one each at
@@ -275,55 +190,65 @@ struct Swizzle {
 // short: rows of which a block has several. It brings them to shared memory, as they are where they
 // are runs of usual types (args.whole_rows), others element by element. Then args.lanes threads
 // take an output, groups of 16 bytes in turn.
-template <class R, class C>
+// short outer: matrices of short columns. Blocks bring them as such rows, and a thread takes a
+// column.
+template <class R, class C, bool matrices>
 struct ShortRun {
   const ReduceArguments& args;
   char* const shared;
   const char* input;  // of the block
   OutputPlace place;
-  int outputs, reduced;
+  int rows, reduced;  // rows, or matrices
 
   __device__ __forceinline__ ShortRun(const ReduceArguments& arguments, char* bytes)
       : args(arguments), shared(bytes), reduced(static_cast<int>(args.reduced)) {
     const uint32_t outer = args.column_divider.divide(blockIdx.x);
     const int64_t slab = blockIdx.x - outer * args.column_divider.divisor;
     const int64_t first = slab * args.columns;
-    outputs = static_cast<int>(min(static_cast<int64_t>(args.columns), args.kept_size - first));
+    rows = static_cast<int>(min(static_cast<int64_t>(args.columns), args.kept_size - first));
     place.add(args, 1, outer);
     place.move(args.dims[0].kept, first);
     input = args.input + place.input;
   }
 
-  // Stores the outputs. take(output, at, count, sum, add) adds `count` elements of one from element
-  // `at` on, a group of V or what is left, each by add(value, at) or all of them to `sum`.
+  // Stores the outputs. take(row, column, at, count, sum, add) adds `count` elements of one from
+  // element `at` on, a group of V or what is left, each by add(value, at) or all of them to `sum`.
   template <class Fn>
   __device__ __forceinline__ void finish(int V, const Fn& take) const {
     const int bits = exponent(args.lanes), lane = static_cast<int>(threadIdx.x) & (args.lanes - 1);
-    const int whole = reduced / V;
+    const int whole = reduced / V, outputs = matrices ? rows * args.beside : rows;
+    const KeptDim& along = args.dims[0].kept;
     for (int first = 0; first < outputs; first += static_cast<int>(blockDim.x) >> bits) {
       const int output = first + (static_cast<int>(threadIdx.x) >> bits);
+      int row = output, column = 0;
+      if constexpr (matrices) {
+        row = static_cast<int>(args.row_divider.divide(static_cast<uint32_t>(output)));
+        column = output - row * args.beside;
+      }
       const bool exists = output < outputs;
       typename R::Lane_ sum;
       R::start(sum);
       double number = 0;
       int count = 0;
       if (exists) {
-        number = number_for<R, C>(args, input + output * args.dims[0].kept.stride);
+        number = number_for<R, C>(args, input + row * along.stride + column * args.size);
         const auto add = [&](C value, int at) {
           ++count;
           R::add(sum, value, static_cast<uint32_t>(at), R::kCounts ? 1.0 / count : 0, number);
         };
         int group = lane;
-        for (; group < whole; group += args.lanes) take(output, group * V, V, sum, add);
+        for (; group < whole; group += args.lanes) take(row, column, group * V, V, sum, add);
         const int rest = reduced - group * V;
-        if (group == whole && rest > 0) take(output, group * V, rest, sum, add);
+        if (group == whole && rest > 0) take(row, column, group * V, rest, sum, add);
       }
       typename R::State state = R::state_of(sum, 0, count);
       fold_lanes<R>(state, args.lanes);
       if (!exists || lane != 0) continue;
       int64_t offsets[kMaxResults];
-      for (int i = 0; i < kMaxResults; ++i)
-        offsets[i] = place.results[i] + output * args.dims[0].kept.results[i];
+      for (int i = 0; i < kMaxResults; ++i) {
+        offsets[i] = place.results[i] + row * along.results[i];
+        if constexpr (matrices) offsets[i] += column * args.dims[args.kept_dims].kept.results[i];
+      }
       R::store(state, args, number, offsets);
     }
   }
@@ -332,33 +257,40 @@ struct ShortRun {
   template <class S>
   __device__ __forceinline__ void follow() const {
     constexpr int kSize = static_cast<int>(sizeof(S)), V = 16 / kSize;
-    const int row = reduced * kSize, pitch = static_cast<int>(args.pitch);
+    const int step = matrices ? kSize * args.beside : kSize;  // to an output's next element
+    const int length = reduced * step, pitch = static_cast<int>(args.pitch);
     const int before = static_cast<int>(reinterpret_cast<uintptr_t>(input) & 15);
-    const bool vectors = before == 0 && row % 16 == 0 && pitch % 16 == 0;
-    const bool together = pitch == row;
-    const Swizzle swizzle(vectors && together ? row / 16 : 1, args.lanes);
+    const bool vectors = !matrices && before == 0 && length % 16 == 0 && pitch % 16 == 0;
+    const bool together = pitch == length;
+    const Swizzle swizzle(vectors && together ? length / 16 : 1, args.lanes);
     if (swizzle.mask == 0) {
-      copy_runs(shared + before, input, together ? 1 : outputs, args.dims[0].kept.stride,
-                together ? outputs * row : row, pitch);
+      copy_runs(shared + before, input, together ? 1 : rows, args.dims[0].kept.stride,
+                together ? rows * length : length, pitch);
     } else {
-      for (int at = static_cast<int>(threadIdx.x) * 16; at < outputs * row;
+      for (int at = static_cast<int>(threadIdx.x) * 16; at < rows * length;
            at += static_cast<int>(blockDim.x) * 16) {
-        const auto output =
+        const auto row =
             static_cast<int>(args.row_divider.divide(static_cast<uint32_t>(at / kSize)));
-        copy_16(shared + output * row + swizzle.of(output, at - output * row), input + at);
+        copy_16(shared + row * length + swizzle.of(row, at - row * length), input + at);
       }
     }
     wait_for_copies();
     let_next_start();
     const auto start = static_cast<uint32_t>(__cvta_generic_to_shared(shared)) + before;
-    finish(V, [&](int output, int at, int count, typename R::Lane_& sum, const auto& add) {
-      const uint32_t from =
-          start + output * pitch + (vectors ? swizzle.of(output, at * kSize) : at * kSize);
+    finish(V, [&](int row, int column, int at, int count, typename R::Lane_& sum, const auto& add) {
+      const uint32_t from = start + row * pitch + column * kSize +
+                            (vectors ? swizzle.of(row, at * kSize) : at * step);
+      const auto add_one = [&](int j) {
+        const ElementBits<S> bits = load_shared<S>(from + j * step);
+        add(convert_bytes<C, S>(reinterpret_cast<const char*>(&bits)), at + j);
+      };
       if (count < V) {
-        for (int j = 0; j < count; ++j) {
-          const ElementBits<S> bits = load_shared<S>(from + j * kSize);
-          add(convert_bytes<C, S>(reinterpret_cast<const char*>(&bits)), at + j);
-        }
+        for (int j = 0; j < count; ++j) add_one(j);
+        return;
+      }
+      if constexpr (matrices) {
+#pragma unroll
+        for (int j = 0; j < V; ++j) add_one(j);
         return;
       }
       uint32_t word[4];
@@ -387,7 +319,7 @@ struct ShortRun {
     const auto padded = [](int element) { return element + element / 32; };
     const auto bring = [&](const auto& load) {
 #pragma unroll 4
-      for (int element = static_cast<int>(threadIdx.x); element < outputs * reduced;
+      for (int element = static_cast<int>(threadIdx.x); element < rows * reduced;
            element += static_cast<int>(blockDim.x)) {
         const auto row = static_cast<int>(args.row_divider.divide(element));
         values[padded(element)] = load(input + row * pitch + (element - row * reduced) * stride);
@@ -403,9 +335,10 @@ struct ShortRun {
     if (!brought) bring([&](const char* data) { return load_rounded<C>(args, data); });
     __syncthreads();
     let_next_start();
-    finish(16 / args.size, [&](int output, int at, int count, typename R::Lane_&, const auto& add) {
-      for (int j = 0; j < count; ++j) add(values[padded(output * reduced + at + j)], at + j);
-    });
+    finish(16 / args.size,
+           [&](int row, int, int at, int count, typename R::Lane_&, const auto& add) {
+             for (int j = 0; j < count; ++j) add(values[padded(row * reduced + at + j)], at + j);
+           });
   }
 };
 
@@ -414,13 +347,23 @@ __global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Pro
     reduce_short_kernel(const __grid_constant__ ReduceArguments args) {
   extern __shared__ __align__(16) char shared_bytes[];
   fetch_arguments<kHotArguments>(args);
-  const ShortRun<Reducer<Op, Projection, C>, C> run(args, shared_bytes);
+  const ShortRun<Reducer<Op, Projection, C>, C, false> run(args, shared_bytes);
   wait_for_earlier();
   if (args.whole_rows) {
     with_stored_type<C>(args.type, [&](auto stored) { run.template follow<decltype(stored)>(); });
   } else {
     run.any();
   }
+}
+
+template <class Op, class Projection, class C>
+__global__ void __launch_bounds__(kBlockThreads, (resident_short<Reducer<Op, Projection, C>, C>))
+    reduce_short_outer_kernel(const __grid_constant__ ReduceArguments args) {
+  extern __shared__ __align__(16) char shared_bytes[];
+  fetch_arguments<kHotArguments>(args);
+  const ShortRun<Reducer<Op, Projection, C>, C, true> run(args, shared_bytes);
+  wait_for_earlier();
+  with_stored_type<C>(args.type, [&](auto stored) { run.template follow<decltype(stored)>(); });
 }
 
 }  // namespace iterlab::cuda

@@ -16,12 +16,13 @@ namespace iterlab::cuda {
 //          with more than kChunkBytes, chunks of them are reduced so, and their states again
 //   outer  rows go to L lanes in turn, L from the number of rows (outer_lanes), in chunks likewise
 //   short  groups of 16 bytes go to S lanes in turn, S from their number (short_lanes); up to 128
-//          elements one after the other, which outer does too
+//          elements one after the other, as in outer, short outer and few rows
+//   merged rows go to as many lanes as are merged, from the number and size of the columns
 // Lanes are folded in halves. It is another tree than the CPU's, so bits differ between the two.
 // Which form it is follows from the strides: the bits of more than 128 elements differ between rows
 // and columns, and so do those of a column alone, which is a row, and one beside others. Where
-// columns are few, L depends on how many they are (of kLongColumn elements or more, or fewer
-// columns than a thread takes).
+// columns are few, they depend on how many they are, and on whether rows follow each other (columns
+// of kLongColumn elements or more, or fewer of kLongNarrow than a thread takes).
 
 // Bytes that one block of 256 threads reduces. More are cut into chunks of at least as many, at
 // most as many (`most`) as there are blocks on an H200 at once, so that all of them work until the
@@ -70,6 +71,10 @@ constexpr int short_lanes(int64_t reduced, int size) {
   return lanes;
 }
 
+// few rows: so many at most, and groups of their columns that a thread has.
+inline constexpr int64_t kFewRows = 32;
+inline constexpr int kGroupsOfFewRows = 2;
+
 // Bytes that a block brings, about: so many that 6 blocks share an SM; fewer where outputs are few,
 // but so many that its preparation is paid for.
 inline constexpr int64_t kShortBytes = 32768, kLeastShortBytes = 4096;
@@ -93,11 +98,11 @@ constexpr int threads_abreast(int64_t threads, int lanes) {
 // Lanes for the rows of a chunk. Each has 64 rows or more, the only one 128. So many rows are
 // rarely of many columns: all threads that a row leaves share them, also where a row is less than a
 // group.
-inline constexpr int64_t kLongColumn = 1 << 20;
+inline constexpr int64_t kLongColumn = 1 << 20, kLongNarrow = 4096;
 inline constexpr int kRowLanes = 16;
 constexpr int outer_lanes(int64_t rows, int64_t columns, int width) {
   const bool narrow = columns < width;
-  if (rows >= (narrow ? 4096 : kLongColumn)) {
+  if (rows >= (narrow ? kLongNarrow : kLongColumn)) {
     const int margin = columns % width == 0 ? 0 : window_margin(width);
     const int64_t threads = window_threads(columns, width, margin);
     return kBlockThreads / threads_abreast(threads < 2 ? 2 : threads, kRowLanes);
@@ -106,13 +111,38 @@ constexpr int outer_lanes(int64_t rows, int64_t columns, int width) {
   while (lanes < kRowLanes && lanes * 128 < rows) lanes *= 2;
   return lanes;
 }
-// Lanes that chunks go to in turn: so many that no thread has long to wait for its loads.
+// Note [Groups of chunks]
+// The last block of a group of chunks of columns folds them, and the last of a group of groups
+// those. (One block for all would wait for 512 states of each column.) Of every chunk and group
+// but the last there is a state: so many nodes.
+inline constexpr int kOuterGroupBits = 6, kMergedGroupBits = 5;
+constexpr int groups_of_chunks(int chunks, int bits) { return ((chunks - 1) >> bits) + 1; }
+constexpr int chunk_nodes(int chunks, int bits) {
+  int nodes = 0;
+  for (; chunks > 1; chunks = groups_of_chunks(chunks, bits)) nodes += chunks;
+  return nodes;
+}
+// Lanes that the chunks of a group go to in turn: so many that no thread has long to wait for its
+// loads.
 constexpr int chunk_lanes(int64_t chunks, int lanes) {
   const int most = lanes <= 4 * kRowLanes ? kRowLanes : lanes / 4;
   int needed = 1;
   while (needed < most && needed < chunks) needed *= 2;
   return needed;
 }
+// Note [Merged rows]
+// Where columns are few, rows that follow each other in memory are taken as one that all threads of
+// a block have columns of, so that neighbouring threads read neighbouring bytes and none is idle.
+// What its columns have collected is then folded over the rows that it stands for. So many they
+// are, that merged rows all start equally far from a boundary of `access` bytes:
+constexpr int merged_rows(int64_t columns, int size, int width, int access) {
+  int whole = 1;
+  while (whole * columns * size % access != 0) whole *= 2;
+  const int64_t room = kBlockThreads * width - window_margin(width);
+  return static_cast<int>(room / columns / whole * whole);
+}
+// Bytes of a chunk of merged rows, at least.
+inline constexpr int64_t kMergedBytes = 1 << 17;
 // Columns of a thread: 16 bytes of a row, 8 of those of one byte. (With 32 bytes, two blocks fewer
 // share an SM, and the sums of 8192 rows of 8192 floats took 67 us in place of 65; with 16 columns
 // of a byte, 24 in place of 21.)
@@ -153,15 +183,18 @@ struct ReduceArguments {
   int16_t reduced_dims, kept_dims;
   bool whole_rows;  // inner: rows keep the alignment of the first, in whole groups but for an only
                     // row; outer: rows are read through windows; short: rows are copied as they are
-  int64_t groups;   // inner: groups of one output
+  int64_t groups;   // inner: groups of one output; merged: whole merged rows
   int64_t chunk;    // groups or rows of a chunk
   int32_t chunks;
-  int32_t columns;        // outer: of a slot; short: of a slab
-  int32_t pitch;          // short: bytes from row to row in shared memory
-  int16_t abreast;        // outer: threads beside each other
-  int16_t chunk_lanes;    // outer: chunk_lanes
-  Divider row_divider;    // inner: groups of one row; outer: columns; short: elements of one output
-  Divider chunk_divider;  // chunks
+  int32_t columns;      // outer: of a slot; short: rows or matrices of a slab
+  int32_t pitch;        // short: bytes from one of them to the next in shared memory
+  int16_t abreast;      // outer: threads beside each other
+  int16_t chunk_lanes;  // outer: chunk_lanes
+  int16_t merged;       // merged: rows of a merged one
+  int16_t beside;       // short outer: columns of a matrix
+  Divider row_divider;  // inner: groups of one row; outer: columns; short: elements of one output,
+                        // columns of a matrix
+  Divider chunk_divider;   // chunks
   Divider column_divider;  // blocks along the fastest kept dim: outer: of columns; short: of a slab
   double number;           // the reduction's own
   char* partials;          // states of chunks, by output and chunk

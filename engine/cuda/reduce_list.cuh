@@ -3,6 +3,8 @@
 
 #include "engine/cuda/kernel_list.cuh"
 #include "engine/cuda/reduce.cuh"
+#include "engine/cuda/reduce_few_rows.cuh"
+#include "engine/cuda/reduce_merged.cuh"
 
 #include <tuple>
 
@@ -20,33 +22,43 @@ constexpr bool reduces() {
   return found;
 }
 
+inline const void* entry(void (*kernel)(ReduceArguments)) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
 template <class Op, class Projection, class C>
 FormKernels form_kernels() {
+  FormKernels kernels{};
   if constexpr (reduces<Op, C>()) {
-    constexpr int V = group_width(sizeof(C));
-    const void* outer = nullptr;
-    const void* outer_of_halves = nullptr;
-    const void* short_inner = nullptr;
+    using R = Reducer<Op, Projection, C>;
+    constexpr auto of_form = [](ReduceForm form) { return static_cast<size_t>(form); };
+    const void*(&by_form)[kReduceFormNames.size()] = kernels.by_form;
+    by_form[of_form(ReduceForm::inner)] =
+        entry(&reduce_inner_kernel<Op, Projection, C, group_width(sizeof(C))>);
     if constexpr (!is_rare<C>) {
-      constexpr int kWidth = outer_width(sizeof(C));
-      outer = reinterpret_cast<const void*>(&reduce_outer_kernel<Op, Projection, C, kWidth>);
-      if constexpr (std::is_same_v<C, float>) {
-        constexpr int kOfHalves = outer_width(sizeof(Half));
-        outer_of_halves =
-            reinterpret_cast<const void*>(&reduce_outer_kernel<Op, Projection, C, kOfHalves>);
+      constexpr int kWidth = outer_width(sizeof(C)), kOfHalves = outer_width(sizeof(Half));
+      constexpr bool halves = std::is_same_v<C, float>;
+      by_form[of_form(ReduceForm::outer)] = entry(&reduce_outer_kernel<Op, Projection, C, kWidth>);
+      if constexpr (sizeof(C) > 1)
+        kernels.few_rows = entry(&reduce_few_rows_kernel<Op, Projection, C, kWidth>);
+      if constexpr (halves) {
+        kernels.outer_of_halves = entry(&reduce_outer_kernel<Op, Projection, C, kOfHalves>);
+        kernels.few_rows_of_halves = entry(&reduce_few_rows_kernel<Op, Projection, C, kOfHalves>);
       }
-      short_inner = reinterpret_cast<const void*>(&reduce_short_kernel<Op, Projection, C>);
+      by_form[of_form(ReduceForm::short_inner)] = entry(&reduce_short_kernel<Op, Projection, C>);
+      kernels.short_outer = entry(&reduce_short_outer_kernel<Op, Projection, C>);
+      if constexpr (merges_rows<R>) {
+        kernels.merged = entry(&reduce_merged_kernel<Op, Projection, C, kWidth>);
+        if constexpr (halves)
+          kernels.merged_of_halves = entry(&reduce_merged_kernel<Op, Projection, C, kOfHalves>);
+      }
     }
-    return {{reinterpret_cast<const void*>(&reduce_inner_kernel<Op, Projection, C, V>), outer,
-             short_inner},
-            outer_of_halves,
-            hot_elements<C>,
-            sizeof(typename Reducer<Op, Projection, C>::State),
-            max_chunks(resident_inner<Reducer<Op, Projection, C>, C>),
-            max_chunks(resident_outer<Reducer<Op, Projection, C>, C>)};
-  } else {
-    return {};
+    kernels.usual_types = hot_elements<C>;
+    kernels.state_bytes = sizeof(typename R::State);
+    kernels.most_group_chunks = max_chunks(resident_inner<R, C>);
+    kernels.most_row_chunks = max_chunks(resident_outer<R, C>);
   }
+  return kernels;
 }
 
 template <class Op, class Projection>

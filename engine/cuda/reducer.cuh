@@ -52,6 +52,7 @@ template <class Op, class Projection, class C>
 struct Reducer {
   using T = AccumulateType<Op, C>;
   using F = formulas::FormulaOf<typename Projection::Formula, T>;
+  static constexpr int kOutputs = Op::num_outputs;
   static constexpr bool kExact = std::is_integral_v<T>;
   static constexpr bool kCounts = F::kCounts;
   static constexpr bool kPositions = false;
@@ -156,6 +157,7 @@ template <class Op, class Projection>
   requires(std::same_as<typename Projection::Formula, formulas::Moments> &&
            Op::facts.accumulate == Accumulate::Double)
 struct Reducer<Op, Projection, float> {
+  static constexpr int kOutputs = Op::num_outputs;
   static constexpr bool kCounts = false;
   static constexpr bool kPositions = false;
   static constexpr bool kPacked = false;
@@ -208,6 +210,7 @@ template <class Op, class Projection, class C>
   requires requires { Projection::Formula::kPosition; }
 struct Reducer<Op, Projection, C> {
   using F = typename Projection::Formula;
+  static constexpr int kOutputs = Op::num_outputs;
   static constexpr bool kCounts = false;
   static constexpr bool kPositions = true;
   static constexpr bool kShifted = false;
