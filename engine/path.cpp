@@ -36,6 +36,15 @@ void move_dim_next_to_innermost(Plan& plan, int dim) {
   for (int i = 0; i < plan.num_operands; ++i) rotate(plan.operands[static_cast<size_t>(i)].strides);
 }
 
+// Two innermost dims of few elements make tiles that take longer to start than to run: the longest
+// dim takes the place of the second.
+void lengthen_tiny_tiles(Plan& plan) {
+  const Dims& shape = plan.loop_shape;
+  if (shape.size() <= 2 || shape[0] * shape[1] >= kTinyTile) return;
+  const auto longest = std::max_element(shape.begin() + 1, shape.end());
+  move_dim_next_to_innermost(plan, static_cast<int>(longest - shape.begin()));
+}
+
 int64_t traffic(const Plan& plan, const OperandPlan& operand) {
   int64_t bytes = element_size(operand.dtype);
   for (int d = 0; d < plan.loop_shape.size(); ++d) {
@@ -202,6 +211,7 @@ void classify(Plan& plan) {
     }
   }
   if (tile_dim > 1) move_dim_next_to_innermost(plan, tile_dim);
+  lengthen_tiny_tiles(plan);
   if (ndim > 1 && tile_dim == 0 && plan.loop_shape[0] < kPackBelow) {
     for (int i = 0; i < plan.num_operands; ++i) {
       auto& operand = plan.operands[static_cast<size_t>(i)];
@@ -224,7 +234,7 @@ void choose_path(Plan& plan) {
     plan.legal_paths = 0xf;
   } else if (flat) {
     set_path(plan, Path::vectorized, PathReason::Flat, -1);
-  } else if (ndim > 2 && plan.loop_shape[0] * plan.loop_shape[1] < 16) {
+  } else if (ndim > 2 && plan.loop_shape[0] * plan.loop_shape[1] < kTinyTile / 2) {
     set_path(plan, Path::generic, PathReason::TinyTiles, first_not_flat(plan));
   } else if (transposed >= 0) {
     set_path(plan, Path::tiled, PathReason::FastestDimDiffers, transposed);

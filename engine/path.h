@@ -64,6 +64,10 @@ constexpr uint8_t path_bit(Path path) {
 // place where they lie so.
 inline constexpr int64_t kPackBelow = 64;
 
+// Tiles of fewer elements are made longer, and where they have less than half as many, elements are
+// taken by their offsets: to start a tile takes as long as 12 of those.
+inline constexpr int64_t kTinyTile = 32;
+
 // Whether some input is contiguous along the innermost dim, as the output is.
 bool reads_along_inner(const Plan& plan);
 

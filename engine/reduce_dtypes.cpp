@@ -56,6 +56,8 @@ void plan_reduce_dtypes(const OpInfo& op, DType input, DType argument, DType def
   if (op.reduction.schema == ReduceSchema::Order) check_norm_dtype(op, input, element);
   for (size_t i = 0; i < kMaxResults; ++i)
     results[i] = result_dtype(op.reduction.results[i], input, element, given);
+  const bool half = element == DType::Half || element == DType::BFloat16;
+  if (op.reduction.rounds_last && half && element != input) element = DType::Float;
 }
 
 void check_reduce_output(const OpInfo& op, DType result, DType dtype) {

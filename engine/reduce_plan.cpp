@@ -104,6 +104,13 @@ void plan_dims(const Operands& operands, ReducePlan& plan) {
   }
 }
 
+bool reduces_one(const Operand& input, const ReduceRequest& request) {
+  for (size_t d = 0; d < input.sizes.size(); ++d) {
+    if (request.dims[d] && input.sizes[d] != 1) return false;
+  }
+  return true;
+}
+
 // Whether the order of additions decides the bits: the loops of floating point collections.
 bool collects_in_order(const ReducePlan& plan) {
   return !plan.op->reduction.ordered && !is_integral(plan.accumulate_dtype, true);
@@ -121,6 +128,8 @@ bool is_dense(const ReducePlan& plan) {
          plan.kept_input_strides[0] == plan.reduced * plan.reduced_strides[0] &&
          collects_in_order(plan);
 }
+
+}  // namespace
 
 void choose_form(ReducePlan& plan) {
   const auto speed = [](const Dims& strides) {
@@ -146,8 +155,6 @@ void choose_form(ReducePlan& plan) {
   for (int i = 0; i < plan.op->num_outputs; ++i)
     plan.bytes += plan.outputs * element_size(plan.output_dtypes[static_cast<size_t>(i)]);
 }
-
-}  // namespace
 
 DimSet reduced_dims(std::optional<std::span<const int64_t>> dims, int ndim, const OpInfo& op) {
   if (ndim > kMaxDims) {
@@ -192,9 +199,14 @@ void refuse_nothing(const OpInfo& op, bool dims_given, int dim) {
                       " to have non-zero size: there is no value for no elements");
 }
 
-void make_reduce_plan(const Operands& operands, const ReduceRequest& request, const OpInfo& op,
+void make_reduce_plan(const Operands& operands, const ReduceRequest& given, const OpInfo& op,
                       ReducePlan& plan) {
   const Operand& input = operands.input(0);
+  ReduceRequest request = given;
+  // Of one element, all norms but the number of nonzero ones are its absolute value, which neither
+  // overflows nor underflows.
+  if (op.reduction.schema == ReduceSchema::Order && given.number != 0 && reduces_one(input, given))
+    request.number = 1;
   make_reduce_shape_plan(operands, request, op, plan);
   plan.number = request.number;
   for (int i = 0; i < operands.num_outputs; ++i) {

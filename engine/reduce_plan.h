@@ -67,6 +67,9 @@ void make_reduce_shape_plan(const BasicOperands<Int>& operands, const ReduceRequ
   }
 }
 
+// States the form, and what follows from it, where the dims are known.
+void choose_form(ReducePlan& plan);
+
 void make_reduce_plan(const Operands& operands, const ReduceRequest& request, const OpInfo& op,
                       ReducePlan& plan);
 

@@ -72,8 +72,8 @@ Tensor angle_gradient(const Tensor& grad, const Saved& saved) {
 
 Tensor sinc_slope(const Tensor& x) {
   const Tensor angle = x * pi;
-  const Tensor slope = (angle * angle.cos() - angle.sin()) / (angle * x);
-  return slope.masked_fill(x == 0, 0);
+  const Tensor square = angle * x;
+  return ((angle * angle.cos() - angle.sin()) / square).masked_fill(square == 0, 0);
 }
 
 Tensor acosh_slope(const Tensor& x) {

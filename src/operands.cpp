@@ -228,8 +228,9 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
                           " to be a number or a 0-d tensor, got a tensor with " +
                           std::to_string(tensor.dim()) + " dims");
     }
+    std::optional<at::Scalar> number = arguments.number(i);
     const bool has_value = (op.number_inputs >> i & 1u) != 0 && tensor.is_cpu();
-    const std::optional<at::Scalar> number = has_value ? tensor.item() : arguments.number(i);
+    if (!number && has_value) number = tensor.item();
     if (!number) continue;
     // Where it is an operand as others are and only moved, ATen makes it a tensor, and too large a
     // number an infinite half.
@@ -260,7 +261,12 @@ Number extra_number(const OpInfo& op, const Arguments& arguments, DType common_d
   const bool base_one = base && (base->isBoolean() ? base->toBool() : base->equal(1));
   if (base_one) return Number::of(int64_t{0});  // as any number to the power 0
   const std::optional<at::Scalar> exponent = arguments.number(arguments.num_tensors - 1);
-  return exponent ? as_number(*exponent) : Number::none();
+  if (!exponent) return Number::none();
+  // ATen's CPU takes powers of Half where it takes roots of all others: of -inf, inf and not nan.
+  const bool is_root = !exponent->isComplex() && std::abs(exponent->toDouble()) == 0.5;
+  if (is_root && common_dtype == DType::Half && arguments.tensors[0]->is_cpu())
+    return Number::none();
+  return as_number(*exponent);
 }
 
 MemoryFormat as_memory_format(const std::optional<at::MemoryFormat>& format) {

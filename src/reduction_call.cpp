@@ -53,8 +53,17 @@ static void plan_reduction(const OpInfo& op, const at::Tensor& input,
   make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
 }
 
-ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
+at::Tensor without_nan(const OpInfo& op, const at::Tensor& input,
+                       const ReduceArguments& arguments) {
+  const bool to_integers = arguments.dtype && c10::isIntegralType(*arguments.dtype, true);
+  if (!op.reduction.skips_nan || !to_integers || !input.is_floating_point()) return {};
+  return input.masked_fill(input.isnan(), 0);
+}
+
+ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& given_input,
                              const ReduceArguments& arguments, const GivenResults& given) {
+  const at::Tensor changed = without_nan(op, given_input, arguments);
+  const at::Tensor& input = changed.defined() ? changed : given_input;
   const bool recorded = is_recorded();
   ReducePlan plan;
   plan_reduction(op, input, arguments, given, recorded, plan);

@@ -29,6 +29,10 @@ using GivenResults = std::array<at::Tensor*, kMaxResults>;
 // The dims and the number of a call. Raises as torch does for dims that are not there.
 ReduceRequest reduce_request(const OpInfo& op, int64_t ndim, const ReduceArguments& arguments);
 
+// The input with 0 for NaN, of a reduction that skips them and converts elements to integers, which
+// cannot be NaN; undefined for any other.
+at::Tensor without_nan(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments);
+
 // Computes the results, on the CPU. Returns those that it allocates, undefined tensors in place of
 // those that are given. Note [No copies of tensors]
 ReduceResults reduce_cpu(const OpInfo& op, const at::Tensor& input,

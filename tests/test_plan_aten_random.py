@@ -103,6 +103,18 @@ def test_three_operands(drawn: list[Drawn]) -> None:
     assert (plan.shape, plan.output_strides) == (tuple(want.shape), want.stride())
 
 
+Rows = list[tuple[int, ...]]
+
+
+def without_tiny_tiles(dims: Rows) -> Rows:
+    """ATen's dims, sizes first, with the longest next to the innermost where tiles were tiny."""
+    dims = [dim for dim in dims if dim[0] != 1]
+    if len(dims) > 2 and dims[0][0] * dims[1][0] < 32:
+        longest = max(range(1, len(dims)), key=lambda d: dims[d][0])
+        dims.insert(1, dims.pop(longest))
+    return dims
+
+
 @given(operands_of(2))
 def test_loop_shape_and_byte_strides(drawn: list[Drawn]) -> None:
     """Coalesced dims and byte strides are ATen's, where both iterate in the output order."""
@@ -114,7 +126,7 @@ def test_loop_shape_and_byte_strides(drawn: list[Drawn]) -> None:
         return
     got = list(zip(plan.loop_shape, *(o.strides for o in plan.operands), strict=True))
     want = list(zip(iterator.shape, *(iterator.strides(i) for i in range(3)), strict=True))
-    got, want = ([row for row in rows if row[0] != 1] for rows in (got, want))
+    got, want = [dim for dim in got if dim[0] != 1], without_tiny_tiles(want)
     if plan.path == "tiled" or any(o.layout == "transposed" for o in plan.operands):
         got, want = sorted(got), sorted(want)  # the second dim is the transposed operand's
     assert got == want
@@ -135,7 +147,7 @@ def test_a_given_output_decides_the_order(drawn: list[Drawn], data: st.DataObjec
         return
     got = list(zip(plan.loop_shape, *(o.strides for o in plan.operands), strict=True))
     want = list(zip(iterator.shape, *(iterator.strides(i) for i in range(3)), strict=True))
-    assert [row for row in got if row[0] != 1] == [row for row in want if row[0] != 1]
+    assert [dim for dim in got if dim[0] != 1] == without_tiny_tiles(want)
 
 
 @given(operands_of(2))

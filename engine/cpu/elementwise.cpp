@@ -265,13 +265,21 @@ void run_tiles(const Call& call, const Parallel& parallel) {
 // Byte offsets of `count` elements from the `first` in iteration order.
 void element_offsets(const Plan& plan, const OperandPlan& operand, int64_t first, int64_t count,
                      int64_t* offsets) {
+  const Dims &shape = plan.loop_shape, &strides = operand.strides;
+  int64_t index[kMaxDims], offset = 0;
+  for (int d = 0; d < shape.size(); ++d) {
+    index[d] = first % shape[d];
+    first /= shape[d];
+    offset += index[d] * strides[d];
+  }
   for (int64_t k = 0; k < count; ++k) {
-    int64_t index = first + k, offset = 0;
-    for (int d = 0; d < plan.loop_shape.size(); ++d) {
-      offset += index % plan.loop_shape[d] * operand.strides[d];
-      index /= plan.loop_shape[d];
-    }
     offsets[k] = offset;
+    for (int d = 0; d < shape.size(); ++d) {
+      offset += strides[d];
+      if (++index[d] < shape[d]) break;
+      offset -= index[d] * strides[d];
+      index[d] = 0;
+    }
   }
 }
 

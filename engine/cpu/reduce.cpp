@@ -413,11 +413,35 @@ bool is_streamed(const ReducePlan& plan) {
   return true;
 }
 
+// Strips of fewer elements take longer to start than to run.
+constexpr int64_t kTinyStrip = 64;
+
+// The kept dim whose strips are longest, where those along the first are tiny; else 0.
+int longest_kept_dim(const ReducePlan& plan) {
+  const Dims& kept = plan.kept_shape;
+  if (kept.size() < 2 || kept[0] * plan.reduced >= kTinyStrip) return 0;
+  const auto longest = std::max_element(kept.begin(), kept.end());
+  return *longest < 4 * kept[0] ? 0 : static_cast<int>(longest - kept.begin());
+}
+
+ReducePlan with_first_kept_dim(const ReducePlan& plan, int dim) {
+  ReducePlan changed = plan;
+  std::swap(changed.kept_shape[0], changed.kept_shape[dim]);
+  std::swap(changed.kept_input_strides[0], changed.kept_input_strides[dim]);
+  for (Dims& strides : changed.kept_output_strides) std::swap(strides[0], strides[dim]);
+  choose_form(changed);
+  return changed;
+}
+
 }  // namespace
 
 void run_reduction(const ReducePlan& plan, const ReduceKernels& kernels, const StageKernels& stage,
                    char* const* outputs, const char* input, const Parallel& parallel) {
   if (plan.outputs == 0) return;
+  if (const int dim = longest_kept_dim(plan); dim != 0) {
+    const ReducePlan longer = with_first_kept_dim(plan, dim);
+    return run_reduction(longer, kernels, stage, outputs, input, parallel);
+  }
   const auto type = static_cast<size_t>(std::max(0, type_index(plan.loaded_dtype)));
   const ReduceTypeKernels& of_type = kernels.variants[plan.variant]->by_type[type];
   const Call call{plan,

@@ -101,6 +101,11 @@ ITERLAB_FN Vec<T> zero_if_nan(const Vec<T>& x) {
   return math::select(math::eq(x, x), x, Vec<T>(T(0)));
 }
 template <class T>
+ITERLAB_FN Vec<T> weighted(const Vec<T>& x, const Vec<T>& weight) {
+  const Vec<T> zero(T(0));
+  return math::select(math::eq(weight, zero), zero, x * weight);
+}
+template <class T>
 ITERLAB_FN bool all_at_most(const Vec<T>& a, const Vec<T>& b) {
   return math::all(math::le(a, b));
 }

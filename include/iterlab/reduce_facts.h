@@ -60,6 +60,8 @@ struct ReduceFacts {
   bool exact_out = false;         // out= must have the result's dtype
   bool empty_is_none = false;     // an empty list of dims reduces none, not all
   bool dtype_is_runtime = false;  // an element dtype outside the set: RuntimeError, as torch
+  bool rounds_last = false;       // no element is rounded to a half dtype argument, but the result
+  bool skips_nan = false;         // also where elements are converted to integers
   bool reads_halves = false;      // kernels (of variant 0) read half and bfloat16 without staging
   int (*variant)(double number) = nullptr;  // which formula the number chooses; null: the only one
 };

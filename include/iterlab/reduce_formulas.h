@@ -315,8 +315,8 @@ struct Moments : Formula {
   template <class V>
   ITERLAB_FN static void combine(V* state, const V* other, const Meeting<V>& meet) {
     const V apart = reducing::minus(other[0], state[0]);
-    state[0] = state[0] + apart * meet.part;
-    state[1] = state[1] + other[1] + reducing::square(apart) * meet.product;
+    state[0] = state[0] + reducing::weighted(apart, meet.part);
+    state[1] = state[1] + other[1] + reducing::weighted(reducing::square(apart), meet.product);
   }
 };
 

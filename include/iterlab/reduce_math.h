@@ -152,6 +152,11 @@ template <class T>
 ITERLAB_FN Lane<T> zero_if_nan(Lane<T> x) {
   return x.value == x.value ? x.value : T(0);
 }
+// x * weight, and 0 where the weight is 0, whatever x is.
+template <class T>
+ITERLAB_FN Lane<T> weighted(Lane<T> x, Lane<T> weight) {
+  return weight.value == T(0) ? T(0) : x.value * weight.value;
+}
 // Whether a <= b in all lanes, and x where a <= b, else otherwise; NaN is not at most anything.
 template <class T>
 ITERLAB_FN bool all_at_most(Lane<T> a, Lane<T> b) {

@@ -47,9 +47,11 @@ ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const Given
 
 }  // namespace
 
-ReduceResults reduce(const OpInfo& op, const at::Tensor& input,
+ReduceResults reduce(const OpInfo& op, const at::Tensor& given_input,
                      const iterlab::ReduceArguments& arguments, const GivenResults& given) {
   return with_torch_errors([&] {
+    const at::Tensor changed = without_nan(op, given_input, arguments);
+    const at::Tensor& input = changed.defined() ? changed : given_input;
     for (const at::Tensor* const output : given) {
       if (output != nullptr) check_device(op, *output, input.device());
     }

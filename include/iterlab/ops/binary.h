@@ -196,8 +196,9 @@ struct Fmod : Binary {
 struct Pow : Binary {
   static constexpr auto name = "pow";
   static constexpr auto doc =
-      "input to the power of other. Integers wrap around; other must not be a negative number for "
-      "them.";
+      "input to the power of exponent. Integers wrap around; exponent must not be a negative "
+      "number "
+      "for them.";
   static constexpr std::array inputs{"input", "exponent"};
   static constexpr auto dtypes = kNumeric;
   static constexpr auto number_dtypes = kBool;  // to the power of True or False

@@ -21,7 +21,8 @@ struct NanSum : Reduction {
   static constexpr auto name = "nansum";
   static constexpr auto doc = "Sum of the elements along dim that are not NaN.";
   static constexpr DTypeSet dtypes = kReal;
-  static constexpr ReduceFacts facts{.dtype_is_runtime = true, .reads_halves = true};
+  static constexpr ReduceFacts facts{
+      .dtype_is_runtime = true, .skips_nan = true, .reads_halves = true};
 };
 
 struct Mean : Reduction {
@@ -29,7 +30,8 @@ struct Mean : Reduction {
   static constexpr auto name = "mean";
   static constexpr auto doc = "Sum of the elements along dim, divided by their number.";
   static constexpr DTypeSet dtypes = kFloatingAndComplex;
-  static constexpr ReduceFacts facts{.dtype_is_runtime = true, .reads_halves = true};
+  static constexpr ReduceFacts facts{
+      .dtype_is_runtime = true, .rounds_last = true, .reads_halves = true};
   template <class V>
   ITERLAB_FN static void project(const V* total, double count, double, V* results) {
     results[0] = reducing::divide(total[0], reducing::filled<V>(count));
