@@ -41,8 +41,15 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
   END_HANDLE_TH_ERRORS
 }
 
+// Pickle looks a builtin function up in its __self__: iterlab has it by name.
+PyObject* reduce(PyObject*, PyObject*) {
+  const py::object import_module = py::module_::import("importlib").attr("import_module");
+  return py::make_tuple(import_module, py::make_tuple("iterlab")).release().ptr();
+}
+
 PyTypeObject* function_type() {
-  static PyType_Slot slots[] = {{0, nullptr}};
+  static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
+  static PyType_Slot slots[] = {{Py_tp_methods, methods}, {0, nullptr}};
   static PyType_Spec spec = {"iterlab._C.Operator", sizeof(FunctionObject), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   static PyObject* const type = PyType_FromSpec(&spec);

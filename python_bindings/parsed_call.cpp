@@ -117,26 +117,20 @@ c10::IValue argument_value(torch::PythonArgs& parsed, int i, const c10::Argument
     case c10::TypeKind::MemoryFormatType:
       return parsed.memoryformat(i);
     default:
+      // The parser takes one number of any integer type, NumPy's among them; intlist only Python's.
+      if (PyIndex_Check(object) && !THPVariable_Check(object) && !torch::is_symint(object))
+        return std::vector<int64_t>{
+            py::cast<int64_t>(py::module_::import("operator").attr("index")(py::handle(object)))};
       return parsed.intlist(i);
   }
 }
 
-PyTypeObject* make_tuple_type(const std::string& name, const c10::FunctionSchema& schema) {
-  auto* const fields = new std::vector<PyStructSequence_Field>;
-  for (const c10::Argument& result : schema.returns()) {
-    if (result.name().empty()) return nullptr;
-    fields->push_back({(new std::string(result.name()))->c_str(), nullptr});
-  }
-  fields->push_back({nullptr, nullptr});
-  PyStructSequence_Desc description{(new std::string("iterlab.return_types." + name))->c_str(),
-                                    nullptr, fields->data(),
-                                    static_cast<int>(schema.returns().size())};
-  PyTypeObject* const type = PyStructSequence_NewType(&description);
-  if (type == nullptr) throw py::error_already_set();
-  // vmap, Dynamo and export see the tensors in it, as in torch's own return types.
-  py::module_::import("torch.return_types")
-      .attr("pytree_register_structseq")(py::handle(reinterpret_cast<PyObject*>(type)));
-  return type;
+// Torch's type of several results, where its function of the name gives them names: Dynamo and
+// pickle know no other. The function keeps it.
+PyTypeObject* tuple_type(const std::string& name) {
+  py::object type =
+      py::getattr(py::module_::import("torch.return_types"), name.c_str(), py::none());
+  return type.is_none() ? nullptr : reinterpret_cast<PyTypeObject*>(type.release().ptr());
 }
 
 }  // namespace
@@ -191,11 +185,8 @@ std::vector<std::string> ParsedCall::signatures(const std::string& name,
 
 ParsedCall::ParsedCall(const std::string& name)
     : name_(name), overloads_(find_overloads(name)), parser_(signatures(name, overloads_)) {
-  PyTypeObject* shared = nullptr;  // overloads with several results name them alike
   for (Overload& overload : overloads_) {
-    if (overload.op.schema().returns().size() < 2) continue;
-    if (shared == nullptr) shared = make_tuple_type(name, overload.op.schema());
-    overload.tuple_type = shared;
+    if (overload.op.schema().returns().size() > 1) overload.tuple_type = tuple_type(name);
   }
 }
 

@@ -125,6 +125,21 @@ struct FloatPower {
   }
 };
 
+// max and min of two tensors, which torch has beside the reductions.
+template <bool largest>
+struct OfTwo {
+  static constexpr const char* name = largest ? "maximum" : "minimum";
+
+  static Tensor functional(const Tensor& input, const Tensor& other) {
+    static const auto op = entry<Tensor(const Tensor&, const Tensor&)>(name, "");
+    return op.call(input, other);
+  }
+  static Tensor& out(const Tensor& input, const Tensor& other, Tensor& result) {
+    static const auto op = entry<Tensor&(const Tensor&, const Tensor&, Tensor&)>(name, "out");
+    return op.call(input, other, result);
+  }
+};
+
 // A tensor that is contiguous in a memory format: the input itself where it is.
 Tensor contiguous(const Tensor& input, at::MemoryFormat format) {
   static const auto clone =
@@ -165,6 +180,10 @@ TORCH_LIBRARY_FRAGMENT(iterlab, library) {
                     &FloatPower::number_exponent_inplace);
   register_variants(library, "float_power", "Scalar_input", "Scalar input, Tensor exponent",
                     &FloatPower::number_base, &FloatPower::number_base_out, nullptr);
+  register_variants(library, "max", "other", "Tensor input, Tensor other", &OfTwo<true>::functional,
+                    &OfTwo<true>::out, nullptr);
+  register_variants(library, "min", "other", "Tensor input, Tensor other",
+                    &OfTwo<false>::functional, &OfTwo<false>::out, nullptr);
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
   define_composite(
       library,

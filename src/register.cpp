@@ -85,35 +85,52 @@ void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar
                                                                        overload.name());
 }
 
-// The overloads of one operator whose inputs in `scalar_inputs` are numbers. Note [Number operands]
-template <class Op, uint32_t scalar_inputs>
-void register_overloads(torch::Library& library) {
-  const OpInfo& op = *find_op(Op::name);
-  using Sig = typename SignatureOf<Op, scalar_inputs>::Elementwise;
-  constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
-  if constexpr (has_tensor) {
-    register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
-  } else {
-    const Overload overload = define(library, op, Variant::Functional, scalar_inputs);
-    overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
-        DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
-  }
-  register_out<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
-  if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
-    register_inplace<typename SignatureOf<Op, scalar_inputs>::Inplace>(library, op, scalar_inputs);
-  }
+// Note [Order of overloads]
+// torch.ops.iterlab.NAME tries overloads in the order in which they were registered, at 6 us for
+// each that does not fit. Where one wants a number and gets a tensor, the error holds the tensor's
+// elements as text, which takes milliseconds. So overloads that differ first in an input are in the
+// order tensor, number: one that is tried in vain then has a tensor's place for a number. Those
+// with out= are last.
+constexpr uint32_t scalar_inputs_in_order(uint32_t nth, int num_inputs) {
+  uint32_t scalar_inputs = 0;
+  for (int i = 0; i < num_inputs; ++i) scalar_inputs |= (nth >> (num_inputs - 1 - i) & 1u) << i;
+  return scalar_inputs;
 }
 
-template <class Op, uint32_t scalar_inputs = 0>
-void register_elementwise(torch::Library& library) {
+// Calls fn.operator()<scalar_inputs>() for the overloads of one operator whose inputs in
+// `scalar_inputs` are numbers. Note [Number operands]
+template <class Op, uint32_t nth = 0, class Fn>
+void for_overloads(const Fn& fn) {
   constexpr bool several_promoted = (Op::promoted_inputs & (Op::promoted_inputs - 1)) != 0;
   constexpr uint32_t may_be_numbers =
       (several_promoted ? Op::promoted_inputs : 0) | Op::number_inputs;
-  if constexpr ((scalar_inputs & ~may_be_numbers) == 0) {
-    register_overloads<Op, scalar_inputs>(library);
-  }
-  if constexpr (scalar_inputs + 1 < 1u << Op::num_inputs)
-    register_elementwise<Op, scalar_inputs + 1>(library);
+  constexpr uint32_t scalar_inputs = scalar_inputs_in_order(nth, Op::num_inputs);
+  if constexpr ((scalar_inputs & ~may_be_numbers) == 0) fn.template operator()<scalar_inputs>();
+  if constexpr (nth + 1 < 1u << Op::num_inputs) for_overloads<Op, nth + 1>(fn);
+}
+
+template <class Op>
+void register_elementwise(torch::Library& library) {
+  const OpInfo& op = *find_op(Op::name);
+  for_overloads<Op>([&]<uint32_t scalar_inputs>() {
+    using Sig = typename SignatureOf<Op, scalar_inputs>::Elementwise;
+    constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
+    if constexpr (has_tensor) {
+      register_functional<Sig>(library, op, scalar_inputs, &call_cpu, &call_meta);
+    } else {
+      const Overload overload = define(library, op, Variant::Functional, scalar_inputs);
+      overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
+          DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
+    }
+  });
+  for_overloads<Op>([&]<uint32_t scalar_inputs>() {
+    register_out<typename SignatureOf<Op, scalar_inputs>::Elementwise>(library, op, scalar_inputs,
+                                                                       &call_cpu, &call_meta);
+    if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
+      using Inplace = typename SignatureOf<Op, scalar_inputs>::Inplace;
+      register_inplace<Inplace>(library, op, scalar_inputs);
+    }
+  });
 }
 
 template <class... Ops>

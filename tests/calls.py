@@ -103,7 +103,8 @@ def overloads(entry: OpEntry) -> dict[str, torch._ops.OpOverload]:
     for inplace in (False, True):
         packet = getattr(torch.ops.iterlab, entry.name + "_" * inplace, None)
         for overload in packet.overloads() if packet is not None else ():
-            found[f"{entry.name}{'_' * inplace}.{overload}"] = getattr(packet, overload)
+            if not overload.startswith("other"):  # max and min of two tensors are no reductions
+                found[f"{entry.name}{'_' * inplace}.{overload}"] = getattr(packet, overload)
     return found
 
 
@@ -111,8 +112,7 @@ def twin(entry: OpEntry) -> Callable[..., Any]:
     """The torch function with the same meaning."""
     if entry.promotion == "to_argument":
         return lambda tensor, dtype: tensor.to(dtype, copy=True)
-    assert entry.torch_name is not None
-    return operator.attrgetter(entry.torch_name)(torch)  # type: ignore[no-any-return]
+    return operator.attrgetter(str(entry.torch_name))(torch)  # type: ignore[no-any-return]
 
 
 def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:

@@ -32,6 +32,27 @@ SPELLINGS["norm"] = ("ord", "name")
 EVERY_OVERLOAD = [pytest.param(entry, overload, id=name) for entry, name, overload in OVERLOADS]
 
 
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_a_tensors_place_is_tried_before_a_numbers(entry: OpEntry) -> None:
+    """Where a number is wanted and a tensor given, the error holds its elements as text: slow."""
+    packet = getattr(torch.ops.iterlab, entry.name)
+    out = [name == "out" or name.endswith("_out") for name in packet.overloads()]
+    assert out == sorted(out)
+    schemas = [getattr(packet, name)._schema for name in packet.overloads()]
+    wants_number = [
+        [str(argument.type) == "number" for argument in schema.arguments[: len(entry.inputs)]]
+        for schema in schemas[: out.count(False)]
+    ]
+    assert wants_number == sorted(wants_number)
+
+
+def test_numbers_of_masked_fill_and_fill_are_not_read_from_a_tensor() -> None:
+    with FakeTensorMode():
+        x = torch.randn(3, 4)
+        assert torch.ops.iterlab.masked_fill(x, x > 0, -1).shape == (3, 4)
+        assert torch.ops.iterlab.fill(x, 2.5).shape == (3, 4)
+
+
 @pytest.mark.parametrize("entry", ALL, ids=name_of)
 def test_overloads_follow_from_the_table(entry: OpEntry) -> None:
     found = set(calls.overloads(entry))
