@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,61 @@ def test_functions_trace_whole(entry: OpEntry) -> None:
     def fn(*v: torch.Tensor) -> Any:
         return calls.invoke(getattr(iterlab, entry.name), entry, v, parameters)
 
-    targets: list[str] = []
+    targets: list[Any] = []
 
     def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
-        targets.extend(str(n.target) for n in graph.graph.nodes if n.op == "call_function")
+        targets.extend(n.target for n in graph.graph.nodes if n.op == "call_function")
         return graph.forward
 
     got = torch.compile(fn, fullgraph=True, backend=backend)(*values)
     torch.testing.assert_close(got, fn(*values), equal_nan=True)
-    assert any(target.startswith(f"iterlab.{entry.name}") for target in targets), targets
+    assert getattr(iterlab, entry.name) in targets
+
+
+SPELLINGS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "var(x, False)": lambda x: iterlab.var(x, False),
+    "std(x, False)": lambda x: iterlab.std(x, False),
+    "var_mean(x, False)": lambda x: iterlab.var_mean(x, False),
+    "std_mean(x, False)": lambda x: iterlab.std_mean(x, False),
+    "max(x, 0)": lambda x: iterlab.max(x, 0),
+    "min(x, 0).values": lambda x: iterlab.min(x, 0).values,
+    "frexp(x).mantissa": lambda x: iterlab.frexp(x).mantissa,
+    "aminmax(x, dim=0).max": lambda x: iterlab.aminmax(x, dim=0).max,
+    "sum(x, axis=0)": lambda x: iterlab.sum(x, axis=0, keepdims=True),
+    "add(x1=x, x2=x)": lambda x: iterlab.add(x1=x, x2=x),
+    "clamp(x, None, tensor)": lambda x: iterlab.clamp(x, None, x[0]),
+    "max(x, 0, out=...)": lambda x: iterlab.max(x, 0, out=(x.new_empty(3), x.new_empty(3).long())),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_compiled_calls_are_parsed_as_eager_ones(spelling: str) -> None:
+    fn, x = SPELLINGS[spelling], torch.randn(4, 3)
+    got, want = torch.compile(fn, fullgraph=True, backend="aot_eager")(x), fn(x)
+    assert type(got) is type(want)
+    torch.testing.assert_close(calls.outputs_of(got), calls.outputs_of(want))
+
+
+def test_a_zero_dim_bound_beside_a_number() -> None:
+    """Reads a number from a tensor: torch.clamp breaks the graph there too."""
+
+    def fn(x: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
+        return iterlab.clamp(x, low, 1.0)
+
+    x, low = torch.randn(4, 3), torch.tensor(-1.0)
+    torch.testing.assert_close(torch.compile(fn, backend="aot_eager")(x, low), fn(x, low))
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "argmax", "amax", "logsumexp"])
+def test_symbolic_dims(name: str) -> None:
+    fn = getattr(iterlab, name)
+    compiled = torch.compile(
+        lambda x, dim: fn(x, dim), fullgraph=True, dynamic=True, backend="aot_eager"
+    )
+    x = torch.randn(4, 3)
+    for dim in (1, 0, -1):
+        got, want = calls.outputs_of(compiled(x, dim)), calls.outputs_of(fn(x, dim))
+        torch.testing.assert_close(got, want)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -109,6 +156,26 @@ def test_decompositions() -> None:
     torch.testing.assert_close(graph(*inputs())[0].shape, torch.Size([4]))
 
 
+class Extremes(torch.nn.Module):
+    """Calls that torch takes in another form, and one that it does not take."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            *iterlab.max(x, 1),
+            iterlab.prod(x, 1),
+            iterlab.maximum(x, 0.0),
+            *iterlab.max(x, (0, 1)),
+        )
+
+
+def test_decompositions_leave_what_torch_does_not_take() -> None:
+    x = torch.randn(4, 3)
+    program = torch.export.export(Extremes(), (x,)).run_decompositions(decomposition_table())
+    targets = [str(n.target) for n in program.graph.nodes]
+    assert [target for target in targets if "iterlab" in target] == ["iterlab.max.dim"]
+    torch.testing.assert_close(program.module()(x), Extremes()(x))
+
+
 def generated_code(fn: Any, *args: Any) -> str:
     from torch._inductor.utils import run_and_get_code
 
@@ -129,6 +196,114 @@ def test_fusion_is_opt_in() -> None:
     finally:
         disable_fusion()
     assert "iterlab" in generated_code(fn, x)
+
+
+@pytest.fixture
+def fusion() -> Iterator[None]:
+    enable_fusion()
+    yield
+    disable_fusion()
+
+
+def check_fused(entry: OpEntry, fn: Callable[..., Any], values: list[torch.Tensor]) -> None:
+    """Compiled with the decompositions, the call and its gradients are what they are without."""
+    torch._dynamo.reset()
+    backend = "aot_eager_decomp_partition"
+    compiled = torch.compile(fn, fullgraph=True, dynamic=True, backend=backend)
+    differentiable = sample_calls.is_differentiable(entry)
+    leaves = []
+    for i, value in enumerate(values):
+        constant = i == 0 and entry.name in calls.NO_GRADIENT_OF_FIRST
+        if differentiable and value.is_floating_point() and not constant:
+            leaves.append(value.requires_grad_())
+    results = [calls.outputs_of(call(*values)) for call in (fn, compiled)]
+    torch.testing.assert_close(results[1], results[0], equal_nan=True)
+    for got in results[1]:
+        assert all(got is not value for value in values)
+    want, got = (
+        torch.autograd.grad(sum(one.sum() for one in result if one.requires_grad), leaves)
+        if any(one.requires_grad for one in result)
+        else ()
+        for result in results
+    )
+    torch.testing.assert_close(got, want, equal_nan=True)
+
+
+@pytest.mark.usefixtures("fusion")
+@pytest.mark.parametrize(
+    "entry", [calls.slow_unless_representative(entry) for entry in TABLE], ids=calls.name_of
+)
+def test_fused_calls(entry: OpEntry) -> None:
+    function = getattr(iterlab, entry.name)
+    for parameters in calls.parameter_sets(entry):
+        check_fused(
+            entry,
+            lambda *v, p=parameters: calls.invoke(function, entry, v, p),
+            sample_calls.operands(entry),
+        )
+
+
+@pytest.mark.usefixtures("fusion")
+@pytest.mark.parametrize("entry", calls.REDUCTIONS, ids=calls.name_of)
+def test_fused_dims(entry: OpEntry) -> None:
+    function = getattr(iterlab, entry.name)
+    for dim in (0, (1,), (0, 1), ()):
+        for keepdim in (False, True):
+            more = sample_calls.required(entry) | {"dim": dim, "keepdim": keepdim}
+            check_fused(entry, lambda x, m=more: function(x, **m), sample_calls.operands(entry))
+
+
+@pytest.mark.usefixtures("fusion")
+@pytest.mark.parametrize(
+    "entry",
+    [calls.slow_unless_representative(e) for e in calls.ELEMENTWISE if len(e.inputs) > 1],
+    ids=calls.name_of,
+)
+def test_fused_numbers(entry: OpEntry) -> None:
+    function, packet = getattr(iterlab, entry.name), getattr(OPS, entry.name)
+    parameters = sample_calls.required(entry)
+    number = 0.5 if calls.usual_dtype(entry).is_floating_point else 2
+    for i, name in enumerate(entry.inputs):
+        if f"Scalar_{name}" not in packet.overloads():
+            continue
+        if entry.name == "lerp" and i == 0:  # takes the dtype of a number for its own
+            continue
+
+        def fn(*others: torch.Tensor, i: int = i) -> Any:
+            operands = [*others[:i], number, *others[i:]]
+            return calls.invoke(function, entry, operands, parameters)
+
+        values = sample_calls.operands(entry)
+        check_fused(entry, fn, values[:i] + values[i + 1 :])
+
+
+@pytest.mark.usefixtures("fusion")
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bfloat16, torch.float64], ids=calls.name_of)
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_fused_numbers_stay_weak(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return iterlab.maximum(x, 0.5), iterlab.minimum(2, x), iterlab.copysign(x, -1.5)
+
+    x = torch.ones(shape, dtype=dtype)
+    compiled = torch.compile(fn, fullgraph=True, backend="aot_eager_decomp_partition")
+    torch.testing.assert_close(compiled(x), fn(x))
+
+
+@pytest.mark.parametrize("entry", TABLE, ids=calls.name_of)
+def test_what_has_a_twin_fuses(entry: OpEntry) -> None:
+    if entry.torch_name is None:
+        pytest.skip("torch has no such operator")
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    values, parameters = sample_calls.operands(entry), sample_calls.required(entry)
+    if "dim" in parameters or entry.overload == "dim":
+        parameters["dim"] = 0
+
+    def fn(*v: torch.Tensor) -> Any:
+        return calls.invoke(calls.function(entry), entry, v, parameters)
+
+    graph = make_fx(fn, decomposition_table=decomposition_table())(*values)
+    assert "iterlab" not in graph.code
 
 
 @pytest.mark.slow

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import inspect
+import pickle
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import calls
+import numpy as np
 import pytest
 import sample_calls
 import torch
@@ -18,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import iterlab
-from iterlab import OpEntry, stubs
+from iterlab import OpEntry, _functions, stubs
 from iterlab.measured import quiet_profile
 
 
@@ -104,6 +107,8 @@ def test_numpys_names_and_dims() -> None:
         iterlab.sum(x, 1),
         iterlab.sum(x, (1,)),
         iterlab.sum(x, dim=[-1], keepdims=False),
+        iterlab.sum(x, np.int64(1)),
+        iterlab.sum(x, (np.int32(1),)),
     ):
         torch.testing.assert_close(got, x.sum(1))
 
@@ -190,6 +195,88 @@ def test_names_signatures_and_docs(entry: OpEntry) -> None:
     assert "out" in parameters
 
 
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_max_and_min_of_two(name: str, device: str) -> None:
+    fn, twin = getattr(iterlab, name), getattr(torch, name)
+    x, y = (torch.randn(4, 3, device=device) for _ in range(2))
+    check_same(fn(x, y), twin(x, y))
+    check_same(fn(x, other=y[0], out=torch.empty_like(x)), twin(x, y[0]))
+
+
+@pytest.mark.parametrize("name", ["max", "min", "aminmax", "frexp", "var_mean"])
+def test_several_results_are_of_torchs_types(name: str, device: str) -> None:
+    x = torch.randn(4, 3, device=device)
+    more = {} if name == "frexp" else {"dim": 0}
+    got, want = (getattr(library, name)(x, **more) for library in (iterlab, torch))
+    assert type(got) is type(want)
+    check_same(pickle.loads(pickle.dumps(got)), want)
+
+
 def test_stubs_are_current() -> None:
     stub = Path(stubs.__file__).resolve().with_name("_functions.pyi")
     assert stub.read_text() == stubs.text(), f"run: python -m iterlab.stubs {stub}"
+
+
+def test_names_are_written_out_in_the_stub() -> None:
+    """Type checkers evaluate nothing: they see the names of a list that is there."""
+    tree = ast.parse(stubs.text())
+    named = [one for one in tree.body if isinstance(one, ast.Assign)]
+    assert [ast.unparse(one.targets[0]) for one in named] == ["__all__"]
+    assert ast.literal_eval(named[0].value) == _functions.__all__
+
+
+USER = """
+import torch
+from torch import Tensor
+from typing_extensions import assert_type
+
+import iterlab
+
+x = torch.ones(3, 3)
+assert_type(iterlab.add(x, 1.5, alpha=2), Tensor)
+assert_type(iterlab.add_(x, x), Tensor)
+assert_type(iterlab.max(x), Tensor)
+assert_type(iterlab.max(x, x), Tensor)
+assert_type(iterlab.max(x, 0).values, Tensor)
+assert_type(iterlab.min(x, axis=0).indices, Tensor)
+assert_type(iterlab.frexp(x).mantissa, Tensor)
+assert_type(iterlab.aminmax(x, dim=0).min, Tensor)
+assert_type(iterlab.var_mean(x, False)[0], Tensor)
+assert_type(iterlab.sum(x, axis=0, keepdims=True), Tensor)
+assert_type(iterlab.sum(x, (0, 1)), Tensor)
+assert_type(iterlab.clamp(x, 0, x[0, 0]), Tensor)
+iterlab.compile.disable_fusion()
+
+
+@iterlab.override_aten(only=["add"])
+def twice(x: Tensor) -> Tensor:
+    return x + x
+
+
+assert_type(twice(x), Tensor)
+"""
+MISUSES = {
+    "iterlab.nope(x)": "attr-defined",
+    "iterlab.add(x, 'x')": "arg-type",
+    "iterlab.sum(x, along=0)": "call-overload",
+}
+
+
+@pytest.mark.slow
+def test_types_are_what_a_user_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """mypy over a file outside of the package, strict; what it accepts runs."""
+    api = pytest.importorskip("mypy.api")
+    exec(USER, {"__name__": "user"})
+    monkeypatch.setenv("MYPYPATH", str(Path(__file__).parents[1] / "python_bindings"))
+    file = tmp_path / "user.py"
+    file.write_text(USER + "\n".join(MISUSES))
+    first = USER.count("\n") + 1
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    found, errors, _ = api.run(["--strict", "--config-file=", cache, str(file)])
+    assert errors == ""
+    told = {
+        line.split(":")[1] + line[line.rindex("[") :]
+        for line in found.splitlines()
+        if ": error: " in line
+    }
+    assert told == {f"{first + i}[{code}]" for i, code in enumerate(MISUSES.values())}, found

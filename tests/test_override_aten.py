@@ -68,8 +68,32 @@ def test_only() -> None:
         assert {name.split(".")[0].rstrip("_") for name in overridden()} == {"aten::clamp"}
     with pytest.raises(ValueError, match="expected the name of an operator"):
         override_aten(only=["nope"])
-    with pytest.raises(TypeError, match="expected a list"):
-        override_aten(only="add")
+    for wrong in ("add", test_only):
+        with pytest.raises(TypeError, match="expected a list"):
+            override_aten(only=wrong)  # type: ignore[arg-type]
+
+
+def test_only_nothing() -> None:
+    with override_aten(only=[]):
+        assert overridden() == ()
+        assert "iterlab" not in kernel("aten::add.Tensor")
+    with override_aten(only=["mul"]):
+        with override_aten(only=[]):
+            assert overridden() == ()
+        assert overridden() != ()
+
+
+def test_decorates_functions() -> None:
+    @override_aten(only=["mul"])
+    def product(n: int) -> int:
+        """Multiply down."""
+        assert all(name.startswith("aten::mul") for name in overridden()) and overridden()
+        return 1 if n == 0 else n * product(n - 1)
+
+    for _ in range(2):
+        assert product(3) == 6
+        assert overridden() == ()
+    assert (product.__name__, product.__doc__) == ("product", "Multiply down.")
 
 
 def test_enable_disable_and_nesting() -> None:

@@ -10,7 +10,7 @@ from iterlab._load import load
 
 load()
 
-from iterlab import _functions  # noqa: E402
+from iterlab import _functions, compile  # noqa: E402
 from iterlab._C import cpu_capability  # noqa: E402
 from iterlab._functions import *  # noqa: E402, F403
 from iterlab.explain import Explanation, explain  # noqa: E402
@@ -29,6 +29,7 @@ __all__ = [
     "Plan",
     "Profile",
     "ReductionPlan",
+    "compile",
     "cpu_capability",
     "explain",
     "force_path",
@@ -36,5 +37,5 @@ __all__ = [
     "override_aten",
     "plan",
     "profile",
-    *_functions.__all__,
 ]
+__all__ += _functions.__all__  # as type checkers read it

@@ -1,4 +1,4 @@
-"""Tells Dynamo which dispatcher operator each function of iterlab is, once Dynamo is imported."""
+"""Tells Dynamo that it may trace iterlab's functions, once Dynamo is imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -15,30 +15,9 @@ import torch
 Function = Callable[..., Any]
 
 
-def _traceable(name: str) -> Function:
-    operator = getattr(torch.ops.iterlab, name)
-    outs: dict[int, list[str]] = {}  # the names of outputs, by how many they are
-    for which in operator.overloads():
-        arguments = getattr(operator, which)._schema.arguments
-        names = [one.name for one in arguments if one.kwarg_only and one.alias_info is not None]
-        outs.setdefault(len(names), names)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None)
-        if isinstance(out, (tuple, list)):
-            kwargs.update(zip(outs[len(out)], out, strict=True))
-        elif out is not None:
-            kwargs["out"] = out
-        return operator(*args, **kwargs)
-
-    call.__name__ = name
-    return call
-
-
-def _substitute(functions: Mapping[str, Function]) -> None:
-    for name, function in functions.items():
-        substitute = torch.compiler.substitute_in_graph(function, skip_signature_check=True)
-        substitute(_traceable(name))
+def _allow(functions: Iterable[Function]) -> None:
+    for function in functions:
+        torch.compiler.allow_in_graph(function)  # type: ignore[no-untyped-call]
 
 
 class _Watcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -72,13 +51,14 @@ class _Watcher(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.then()
 
 
-def register(functions: Mapping[str, Function]) -> None:
-    """Make Dynamo trace each function as its operator.
+def register(functions: Iterable[Function]) -> None:
+    """Make Dynamo put calls of each function into its graph as they are.
 
-    Importing Dynamo takes a second or two, so it waits until someone does, as `torch.compile`
-    does.
+    So a compiled call is parsed as an eager one is; the tracers below Dynamo see the dispatcher's
+    operator. Importing Dynamo takes a second or two, so it waits until someone does, as
+    `torch.compile` does.
     """
     if "torch._dynamo" in sys.modules:
-        _substitute(functions)
+        _allow(functions)
     else:
-        sys.meta_path.insert(0, _Watcher("torch._dynamo", lambda: _substitute(functions)))
+        sys.meta_path.insert(0, _Watcher("torch._dynamo", lambda: _allow(functions)))

@@ -20,7 +20,7 @@ def _shorten(name: str) -> None:
 
 _made = _C.make_functions()
 globals().update(_made)
-_dynamo.register(_made)
+_dynamo.register(_made.values())
 for _name in _made:
     _shorten(_name)
 

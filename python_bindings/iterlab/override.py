@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
+from contextlib import ContextDecorator
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -39,11 +40,11 @@ def _operator(name: str) -> str:
 
 def _apply() -> None:
     global _overloads
-    if not _active:
+    only = _active[-1] if _active else ()
+    if only == ():
         _library().iterlab_override_disable()
         _overloads = ()
         return
-    only = _active[-1]
     error = ctypes.c_char_p()
     names = _library().iterlab_override_enable(",".join(only or ()).encode(), ctypes.byref(error))
     if names is None:
@@ -51,13 +52,13 @@ def _apply() -> None:
     _overloads = tuple(names.decode().split(",")) if names else ()
 
 
-class override_aten:
+class override_aten(ContextDecorator):
     """Make the ATen operators that iterlab implements run on iterlab's CPU kernels.
 
-    A context manager, or `enable()` and `disable()`: `torch.add`, `x * y`, a model's own code and
-    what autograd calls in backward then use iterlab without a change. Calls that iterlab does not
-    take run ATen's kernel as before, and so does everything once it is undone. Process-wide: other
-    threads see it too.
+    A context manager, a decorator of functions, or `enable()` and `disable()`: `torch.add`,
+    `x * y`, a model's own code and what autograd calls in backward then use iterlab without a
+    change. Calls that iterlab does not take run ATen's kernel as before, and so does everything
+    once it is undone. Process-wide: other threads see it too.
 
     `only` names operators, by iterlab's or torch's name ("add"); the default is all. Raises
     ValueError for a name that iterlab does not have.
@@ -67,8 +68,8 @@ class override_aten:
     """
 
     def __init__(self, only: Iterable[str] | None = None) -> None:
-        if isinstance(only, str):
-            raise TypeError(f"iterlab: expected a list of operators' names, got '{only}'")
+        if isinstance(only, str) or callable(only):
+            raise TypeError(f"iterlab: expected a list of operators' names, got {only!r}")
         self.only = None if only is None else tuple(_operator(name) for name in only)
 
     def enable(self) -> None:
