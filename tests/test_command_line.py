@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import iterlab
-from iterlab import bench, overhead
+from iterlab import bench, overhead, spec
 from iterlab.cases import Case
 from iterlab.cli import main
+from iterlab.planning import dtype_name
 
 ADD = ["explain", "add", "f32[64,64]", "f32[64,64].t()"]
+
+FLOAT8 = {name for name in spec.DTYPES if name.startswith("float8")}
 
 LAST_LAYER = {
     "none": ("CPU", "runs"),
@@ -85,6 +89,39 @@ def test_explain_reductions(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["plan"]["output_shape"] == [8] and found["measured"]["seconds"] > 0
 
 
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (["gelu", "f32[4]"], "approximate=tanh"),
+        (["div", "f32[4]", "2"], "rounding_mode=floor"),
+        (["clone", "f32[1,2,3,4]"], "memory_format=channels_last"),
+        (["norm", "f32[4]"], "p=inf"),
+        (["norm", "f32[4]"], "dtype=f64"),
+        (["sum", "f32[4,4]"], "dim=[0,1]"),
+    ],
+)
+def test_arguments_of_every_type(call: list[str], argument: str) -> None:
+    assert main(["explain", *call, "--arg", argument]) == 0
+
+
+def test_a_path_is_forced_on_what_has_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    for call in (["add", "f32[4]", "1"], ["clamp", "f32[4]", "0", "1"]):
+        assert main(["explain", *call, "--path", "generic"]) == 0
+        assert "generic, because force_path asked for it" in capsys.readouterr().out
+
+
+def test_every_dtype_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", "--help"])
+    assert set(spec.DTYPES) <= set(capsys.readouterr().out.split())
+    assert {dtype_name(spec.parse(f"{name}[2]").dtype) for name in FLOAT8} == FLOAT8
+
+
+def test_the_list_of_operators_shows_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops"]) == 0
+    assert "to [eps, 1 - eps] if eps" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", ["ops", "doctor"])
 def test_lists_as_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--json"]) == 0
@@ -114,11 +151,29 @@ WRONG = {
     "a report in no folder": ["profile", "--html", "no/such/folder/page.html", __file__],
     "a page that is a folder": [*ADD, "--html", "."],
     "a case that is none": ["bench", "--case", "no such case"],
+    "a path of a reduction": ["explain", "sum", "f32[4]", "--path", "tiled"],
+    "a choice that is none": ["explain", "gelu", "f32[4]", "--arg", "approximate=fast"],
     "no threads": ["bench", "--threads", "0"],
     "no rounds": ["bench", "--rounds", "0"],
     "no operands": ["bench", "--mb", "0"],
     "a picture in no folder": ["demo", "--picture", "no/such/folder/picture.png"],
 }
+
+
+@pytest.mark.parametrize("option", ["mb", "rounds", "threads"])
+def test_counts_of_a_benchmark(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", f"--{option}", "-3"]) == 2
+    assert capsys.readouterr().err == f"iterlab: expected --{option} of at least 1, got -3\n"
+
+
+def test_the_table_of_a_benchmark_is_not_cut() -> None:
+    peers = dict.fromkeys(bench.COLOURS, bench.Timing(0.001, 0.1, 1e10, 0.5))
+    result = bench.Result("HWC u8 × f32 → CHW f32", "layout", 1, "new", "short inner", 9, peers)
+    console = Console(width=80)
+    with console.capture() as captured:
+        bench.print_results(console, [result], {1: {"copy": 1e10}})
+    lines = captured.get().splitlines()
+    assert result.case in lines[-1] and "…" not in captured.get()
 
 
 @pytest.mark.parametrize("name", WRONG)

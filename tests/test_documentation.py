@@ -28,6 +28,22 @@ def test_operator_page_is_current() -> None:
     assert operators_page.is_current(PAGE), "iterlab ops --markdown > docs/operators.md"
 
 
+def test_calls_on_the_operator_page_are_those_of_the_schemas() -> None:
+    page = PAGE.read_text()
+    for call in (
+        "sum(input, dim=None, keepdim=False, *, dtype=None)",
+        "logsumexp(input, dim, keepdim=False)",
+        "aminmax(input, *, dim=None, keepdim=False)",
+        "var(input, dim=None, *, correction=None, keepdim=False)",
+        "max(input, dim, keepdim=False)",
+        "gelu(input, *, approximate='none')",
+    ):
+        assert f"| `{call}`" in page, call
+    assert "<br>`var(input, dim, unbiased, keepdim=False)`<br>`var(input, unbiased)`" in page
+    for call in re.findall(r"^\| `(.+?)`(?:<br>| \|)", page, re.MULTILINE):
+        assert page.count(f"`{call}`") == 1, call
+
+
 def shown(text: str) -> Iterator[tuple[str, str]]:
     """The blocks of output in a chapter, each with its command; one without belongs to the last."""
     command = ""
@@ -38,6 +54,10 @@ def shown(text: str) -> Iterator[tuple[str, str]]:
             yield command, block
 
 
+# Lines of an explanation that differ by machine and run; the others are compared to the digit.
+VARYING = ("expected", "threads", "vector", "time", "rate", "page", "allocated")
+
+
 def masked(text: str) -> list[str]:
     """Lines without what differs by machine and run: numbers, units, instruction sets, widths."""
     text = re.sub(r"\d[\d.]*", "#", text)
@@ -46,9 +66,16 @@ def masked(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
+def steady(line: str) -> str:
+    """A line of an explanation, masked where it varies."""
+    line = " ".join(line.split())
+    return masked(line)[0] if line.startswith(VARYING) else line
+
+
 def sections(text: str) -> dict[str, list[str]]:
-    """The parts of an explanation by their first lines, masked."""
-    return {part.splitlines()[0]: masked(part) for part in text.strip().split("\n\n")}
+    """The parts of an explanation by their first lines."""
+    parts = (part.splitlines() for part in text.strip().split("\n\n"))
+    return {lines[0]: [steady(line) for line in lines] for lines in parts}
 
 
 def labels(lines: list[str]) -> list[str]:

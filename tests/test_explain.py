@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import functools
 import json
+import pickle
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import device_trace
 import pytest
 import torch
+from rich.console import Console
 from torch._C._autograd import DeviceType
 from torch._subclasses import FakeTensorMode
 from torch.autograd.profiler_util import FunctionEvent
 
 import iterlab
 from iterlab import _C
-from iterlab.measured import kernels_of, last_call, quiet_profile
+from iterlab.measured import Measured, kernels_of, last_call, quiet_profile
+from iterlab.plan_sections import measured_section
+from iterlab.sections import Section, rich_parts
 from iterlab.table import CompositeEntry, composite_table
 
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.float64, torch.int8)
@@ -175,6 +180,25 @@ def test_advice_gives_the_path_that_it_promises() -> None:
     assert ran == explained.advice.path != explained.summary.partition(":")[0]
 
 
+def test_advice_leads_to_no_path_that_may_be_slower() -> None:
+    chance = random.Random(3)
+    paths = set()
+    for _ in range(250):
+        shape = tuple(chance.choice((2, 3, 8, 60, 200)) for _ in range(chance.randint(2, 4)))
+        operands = [drawn(shape, chance, spread=0.1) for _ in range(2)]
+        advice = iterlab.explain("add", *operands).advice
+        if advice is not None:
+            given = dict(zip(("input", "other"), operands, strict=True))
+            made = [eval(code, {"torch": torch} | given) for code in advice.code.split(", ")]
+            names = [code.partition(".")[0] for code in advice.code.split(", ")]
+            changed = given | dict(zip(names, made, strict=True))
+            before, after = iterlab.plan("add", **given), iterlab.plan("add", **changed)
+            assert isinstance(before, iterlab.Plan) and isinstance(after, iterlab.Plan)
+            paths.add((before.path, after.path, after.reason))
+    assert {("tiled", "vectorized", "flat"), ("tiled", "strided", "nested_dims")} <= paths
+    assert not {one for one in paths if one[:2] == ("tiled", "strided") and one[2] != "nested_dims"}
+
+
 def test_running_measures() -> None:
     x = torch.randn(512, 512)
     explained = iterlab.explain("add", x, x.t(), run=True)
@@ -223,6 +247,7 @@ def test_running_needs_data() -> None:
 def test_every_way_to_name_an_operator() -> None:
     x = torch.randn(3)
     own = [iterlab.add, torch.ops.iterlab.add, torch.ops.iterlab.add.default, "add", "iterlab::add"]
+    own += ["add.default"]
     for function in (torch.special.entr, torch.nn.functional.logsigmoid, torch.nn.functional.silu):
         explained = iterlab.explain(function, x)
         assert explained.schema.startswith("aten::") and explained.twin_plan is not None
@@ -247,6 +272,8 @@ def test_every_way_to_name_an_operator() -> None:
         (len, (1.0,), TypeError),
         (torch.ops.aten.add, ("text",), TypeError),
         ("add", (torch.ones(2), torch.ones(3)), RuntimeError),
+        ("add.out", (torch.ones(2), torch.ones(2)), TypeError),
+        ("add.nope", (torch.ones(2), torch.ones(2)), ValueError),
     ],
 )
 def test_errors(op: Any, args: tuple[Any, ...], error: type[Exception]) -> None:
@@ -258,7 +285,7 @@ def test_operators_without_twin_show_their_dispatch() -> None:
     explained = iterlab.explain(torch.matmul, torch.randn(3, 3), torch.randn(3, 3))
     assert explained.plan is None and explained.aten is None
     assert "composite" in str(explained)
-    assert explained.summary == "AutogradCPU"
+    assert explained.summary == "calls aten::mm"
 
 
 @pytest.mark.parametrize("entry", composite_table(), ids=lambda entry: entry.name)
@@ -275,7 +302,71 @@ def test_operators_written_from_others_show_their_dispatch(entry: CompositeEntry
     assert explained.plan is None and "composite" in str(explained)
     assert explained.dispatch.runs == ("AutogradCPU",)
     assert explained.measured is not None
-    assert any(name.startswith("iterlab::") for name, _ in explained.measured.kernels)
+    ran = [name.partition(" ")[0] for name, _ in explained.measured.kernels if "[" in name]
+    planned = [call.name for call in explained.calls if call.plan is not None]
+    assert ran == planned == re.findall(r"^Loop of (\S+)", str(explained), re.MULTILINE)
+
+
+def test_calls_of_others_are_planned_with_the_operands_that_they_get() -> None:
+    x = torch.rand(64, 64)
+    with iterlab.force_path("generic"):
+        forced = iterlab.explain("clamp", x.t(), x, x).calls[0]
+    with torch.inference_mode():
+        tiled = iterlab.explain("clamp", x.t(), x, x).calls[0]
+    assert forced.plan is not None and tiled.plan is not None
+    assert (forced.plan.path, tiled.plan.path) == ("generic", "tiled")
+    assert iterlab.explain("contiguous", x).calls == ()
+
+
+def test_sparse_and_nested_tensors_have_a_dispatch_and_no_plan() -> None:
+    sparse = torch.eye(3).to_sparse()
+    rows = [torch.ones(2), torch.ones(3)]
+    nested = torch.nested.nested_tensor(rows, layout=torch.jagged)
+    for one in (sparse, nested):
+        explained = iterlab.explain("add", one, one)
+        assert explained.plan is None and iterlab.explain("sum", one).plan is None
+    assert iterlab.explain("add", sparse, sparse).dispatch.layers[-1].state == "no kernel"
+
+
+def test_both_results_are_shown() -> None:
+    x = torch.rand(8, 16)
+    values, indices = torch.empty(8), torch.empty(8, dtype=torch.int64)
+    new = iterlab.explain("max", x, dim=1)
+    given = iterlab.explain("max", x, dim=1, values=values, indices=indices)
+    for explained, what in ((new, "new"), (given, "given")):
+        rows = explained.sections[2].table[2:]
+        assert [(row[0], row[1], row[-1]) for row in rows] == [
+            ("values", "float32", what),
+            ("indices", "int64", what),
+        ]
+
+
+@pytest.mark.parametrize("op", ["add", "sum", "clamp", "aten::add", "aten::matmul"])
+def test_explanations_can_be_pickled(op: str) -> None:
+    x = torch.rand(8, 8)
+    explained = iterlab.explain(op, *([x] if op == "sum" else [x, x.t()]), run=op == "add")
+    again = pickle.loads(pickle.dumps(explained))
+    assert str(again) == str(explained) and again.to_dict() == explained.to_dict()
+    assert again.html_page() == explained.html_page()
+
+
+def test_a_time_of_a_busy_machine_is_called_unsteady() -> None:
+    def line(spread: float) -> str:
+        return measured_section(Measured(1e-6, spread, (), 0, 0, None), None).lines[0][1]
+
+    assert line(0.12) == "1 µs ± 12 %"
+    assert line(427.0).startswith("1 µs but unsteady")
+
+
+def test_text_in_brackets_and_long_names_are_shown_whole() -> None:
+    name = "VariableFallbackKernelOfABackend.cpp [1]"
+    section = Section("", (("x[a]", "[b]"),), (("kernel", "what"), (name, "word " * 20)))
+    console = Console(width=40)
+    with console.capture() as captured:
+        for part in rich_parts(section):
+            console.print(part)
+    shown = "".join(captured.get().split())
+    assert "x[a]" in shown and "[b]" in shown and "…" not in shown
 
 
 def test_the_plan_under_vmap_is_of_the_tensors_inside() -> None:

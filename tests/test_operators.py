@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from typing import Any
 
@@ -113,6 +114,23 @@ def test_documented(entry: OpEntry) -> None:
     assert entry.dtypes
     assert len(entry.inputs) == len(set(entry.inputs))
     assert entry.torch_name is None or callable(calls.twin(entry))
+
+
+# Names of arguments that are words of the texts as well.
+WORDS = {"alpha", "dtype", "exponent", "max", "nan", "output", "scale", "value"}
+
+
+def test_texts_name_arguments_that_there_are() -> None:
+    arguments: dict[str, set[str]] = {}
+    for entry in iterlab.op_table():
+        packet = getattr(torch.ops.iterlab, entry.name)
+        schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
+        arguments[entry.name] = {one.name for schema in schemas for one in schema.arguments}
+    known = set().union(*arguments.values()) - WORDS
+    for entry in iterlab.op_table():
+        named = known & set(re.findall(r"\w+", entry.doc))
+        of_forward = {"input"} if entry.name.endswith("_backward") else set()
+        assert named <= arguments[entry.name] | of_forward, (entry.name, entry.doc)
 
 
 @pytest.mark.parametrize("entry", COMPARED, ids=name_of)

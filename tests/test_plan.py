@@ -7,6 +7,7 @@ from typing import Any
 
 import calls
 import layouts
+import numpy as np
 import pytest
 import samples
 import torch
@@ -14,6 +15,7 @@ from calls import ELEMENTWISE, name_of
 
 import iterlab
 from iterlab import _C
+from iterlab.planning import dtype_name
 
 pytestmark = calls.TORCH_WARNINGS
 
@@ -364,16 +366,66 @@ def test_errors_of_the_python_door() -> None:
         ValueError, match=r"^iterlab: expected an operator with an in-place variant"
     ):
         iterlab.plan("where_", x, x, x)
-    with pytest.raises(TypeError, match=r"^iterlab::add: expected operands input, other, got 1$"):
-        iterlab.plan("add", x)
-    with pytest.raises(TypeError, match=r"^iterlab::add: expected arguments .*, got .*'beta'"):
-        iterlab.plan("add", x, x, beta=2)
-    with pytest.raises(TypeError, match=r"^iterlab: expected tensors and numbers"):
-        iterlab.plan("add", x, "2")
+    with pytest.raises(ValueError, match=r"a plan of its own, got 'clamp', which calls .*_between"):
+        iterlab.plan("clamp", x, 0, 1)
+    sparse = torch.eye(2).to_sparse()
+    with pytest.raises(
+        NotImplementedError, match=r"^iterlab: expected strided .* a sparse_coo one"
+    ):
+        iterlab.plan("add", sparse, sparse)
     with pytest.raises(ValueError, match=r"^iterlab: expected as many strides as sizes$"):
         _C.Operand([2], [], "float32")
     with pytest.raises(IndexError, match="Dimension out of range"):
         iterlab.plan("sum", x, dim=1)
+
+
+REFUSED: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
+    "too few": ("add", (1,), {}, "at least the arguments input, other, got input"),
+    "none": ("logsumexp", (), {}, "at least the arguments input, dim, got none"),
+    "too many": ("max", (torch.ones(2), 0, True, 1), {}, "at most 3 positional arguments, got 4"),
+    "unknown": (
+        "sum",
+        (torch.ones(2),),
+        {"foo": 1},
+        "arguments ['dim', 'keepdim', 'dtype'], got ['foo']",
+    ),
+    "of no overload": (
+        "max",
+        (torch.ones(2),),
+        {"dim": 0, "dtype": torch.float64},
+        "arguments ['dim', 'keepdim'], got ['dtype']",
+    ),
+    "twice": ("add", (1, 2), {"other": 3}, "arguments ['alpha'], got ['other']"),
+    "text": ("add", (torch.ones(2), "2"), {}, "Tensor or number as other, got str"),
+    "a number": ("exp", (2.0,), {}, "Tensor as input, got float"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arguments_that_no_overload_takes(name: str) -> None:
+    op, args, kwargs, expected = REFUSED[name]
+    for ask in (iterlab.plan, iterlab.explain):
+        with pytest.raises(TypeError) as raised:
+            ask(op, *args, **kwargs)
+        assert str(raised.value) == f"iterlab::{op}: expected {expected}"
+
+
+def test_operands_are_taken_as_the_operator_takes_them() -> None:
+    x, two = torch.ones(3, 4), np.float32(2)
+    wanted = iterlab.plan("add", x, 2.0)
+    assert iterlab.add(x, two).equal(x + 2)
+    assert iterlab.plan("add", x, two) == iterlab.plan("add", x, other=two) == wanted
+    assert iterlab.plan("sum", input=x, dim=0) == iterlab.plan("sum", x, 0)
+
+
+def test_a_reduction_plans_all_of_its_results() -> None:
+    x = torch.ones(3, 4, dtype=torch.complex64)
+    for op, given in (("max", x.real), ("aminmax", x.real), ("var_mean", x), ("sum", x.bool())):
+        plan = iterlab.plan(op, given, dim=0)
+        assert isinstance(plan, iterlab.ReductionPlan)
+        found = getattr(torch.ops.iterlab, op)(given, dim=0)
+        results = [found] if isinstance(found, torch.Tensor) else found
+        assert [dtype for _, dtype in plan.results] == [dtype_name(one.dtype) for one in results]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from rich.console import Console
 import iterlab
 from iterlab import classify, findings
 from iterlab.cli import main
+from iterlab.measured import quiet_profile
 from iterlab.profile import Profile
 from iterlab.record import record
 from iterlab.script import profile_script
@@ -195,6 +196,18 @@ def test_profiling_does_not_import_the_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_profile_inside_another_is_refused_and_ends_neither() -> None:
+    x, ran = torch.ones(4), []
+    with quiet_profile() as outer:
+        with pytest.raises(RuntimeError, match=r"^iterlab: expected no active profiler"):
+            iterlab.profile(lambda: ran.append(x + x))
+        with pytest.raises(RuntimeError, match=r"^iterlab: expected no active profiler"):
+            iterlab.explain("add", x, x, run=True)
+        torch.exp(x)
+    assert not ran
+    assert any(event.name == "aten::exp" for event in outer.events())
 
 
 def test_composites_unfold() -> None:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -66,9 +67,10 @@ class Settings:
         """Read the command line."""
         megabytes = (16 if options.quick else 64) if options.mb is None else options.mb
         rounds = (5 if options.quick else 7) if options.rounds is None else options.rounds
-        if megabytes < 1 or rounds < 1 or min(options.threads or [1]) < 1:
-            raise ValueError("iterlab: expected --mb, --rounds and --threads of at least 1")
         counts = options.threads or sorted({1, torch.get_num_threads()})
+        for name, value in (("mb", megabytes), ("rounds", rounds), ("threads", min(counts))):
+            if value < 1:
+                raise ValueError(f"iterlab: expected --{name} of at least 1, got {value}")
         return cls(side(megabytes), rounds, tuple(counts), options.quick)
 
 
@@ -151,7 +153,7 @@ def measure_all(cases: list[Case], settings: Settings, console: Console) -> Iter
     """Measure cases for each number of threads and form, with a progress bar."""
     runs = [(count, form) for count in settings.threads for form in ("out=", "new")]
     bar = Progress(
-        TextColumn("{task.description:32}"),
+        TextColumn("{task.description:32}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -196,6 +198,16 @@ def result_table(results: list[Result], title: str) -> Table:
             result.case, result.path, bytes_text(result.bytes), *figures, *shares, _speed(result)
         )
     return table
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A table as wide as its cells: a narrow terminal wraps the rows, where rich cuts cells."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from console.render(self.table, options.update(width=sys.maxsize))
 
 
 def _bars(result: Result) -> picture.Bars:
@@ -245,7 +257,10 @@ def choose(wanted: list[str] | None) -> list[Case]:
     return chosen
 
 
-def _print(console: Console, results: list[Result], rates: dict[int, dict[str, float]]) -> None:
+def print_results(
+    console: Console, results: list[Result], rates: dict[int, dict[str, float]]
+) -> None:
+    """Print a table for each number of threads and form; `rates` are torch's, by threads."""
     for count in sorted({result.threads for result in results}):
         for form, words in (("out=", "output given"), ("new", "new output")):
             rows = [one for one in results if one.threads == count and one.form == form]
@@ -254,7 +269,8 @@ def _print(console: Console, results: list[Result], rates: dict[int, dict[str, f
                     f"{name} {rate / 1e9:.1f} GB/s" for name, rate in rates[count].items()
                 )
                 console.print()
-                console.print(result_table(rows, f"{count} thread(s), {words}; torch's {figures}"))
+                table = result_table(rows, f"{count} thread(s), {words}; torch's {figures}")
+                console.print(_Whole(table), crop=False)
 
 
 def run(console: Console, options: argparse.Namespace) -> None:
@@ -285,7 +301,7 @@ def run(console: Console, options: argparse.Namespace) -> None:
         f"shares are of the bytes/s of torch's contiguous float32 add in the same rounds, "
         f"operands of {bytes_text(4 * settings.n**2)}; ± is half the distance of the quartiles",
     )
-    _print(console, results, rates)
+    print_results(console, results, rates)
     if options.json:
         data = {
             "machine": about,

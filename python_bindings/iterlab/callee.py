@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from numbers import Number
 from typing import Any
 
 import torch
 
-from iterlab.planning import functional_overload
 from iterlab.table import OpEntry, aten_name, composite_table, find, op_table
 
 Overload = torch._ops.OpOverload[..., Any]
@@ -56,91 +57,137 @@ def _qualified_name(text: str) -> str:
     if "::" in text:
         return text
     known = {one.name for one in op_table()} | _composites()
-    if text.removesuffix("_") not in known and hasattr(torch.ops.aten, text):
+    name = text.partition(".")[0]
+    if name.removesuffix("_") not in known and hasattr(torch.ops.aten, name):
         raise ValueError(
             f"iterlab: expected one of iterlab's operators, got '{text}'; torch's is 'aten::{text}'"
         )
     return f"iterlab::{text}"
 
 
-def _qualified(op: Op) -> tuple[str, Overload | None]:
-    """Give "iterlab::add" and the overload where one is given."""
+def _qualified(op: Op) -> str:
+    """Give "iterlab::add", or "iterlab::add.out" where the overload is given."""
     if isinstance(op, str):
-        return _qualified_name(op), None
+        return _qualified_name(op)
     if isinstance(op, torch._ops.OpOverload):
-        return op._schema.name, op
+        return f"{op._schema.name}.{op._overloadname}"
     if isinstance(op, torch._ops.OpOverloadPacket):
-        return op._qualified_op_name, None
+        return op._qualified_op_name
     name = getattr(op, "__name__", "")
     module = getattr(op, "__module__", None) or ""
     torchs = module.startswith("torch") and hasattr(torch.ops.aten, name)
     if torchs or getattr(torch.Tensor, name, None) is op:
-        return f"aten::{name}", None
+        return f"aten::{name}"
     import iterlab
 
     if getattr(iterlab, name, None) is op:
-        return f"iterlab::{name}", None
+        return f"iterlab::{name}"
     raise TypeError(f"iterlab: expected the name of an operator, or one of torch.ops, got {op!r}")
 
 
-def _own(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
-    """Find the overload of iterlab's operator that a call with these arguments gets."""
-    entry = find(name.removesuffix("_"))
-    if entry.kind == "reduction":
-        return _resolved(f"iterlab::{name}", args, kwargs)
-    if name.endswith("_") and "inplace" not in entry.variants:
-        raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{name}'")
-    numbers = [
-        operand
-        for operand, given in zip(entry.inputs, args, strict=False)
-        if not isinstance(given, torch.Tensor)
-    ]
-    parts = ["Scalar", *numbers] if numbers else []
-    parts += ["out"] if kwargs.get("out") is not None else []
-    packet = getattr(torch.ops.iterlab, name)
-    if ("_".join(parts) or "default") not in packet.overloads():
-        raise TypeError(f"iterlab::{name}: expected a tensor as {numbers[0]}, got a number")
-    found: Overload = getattr(packet, "_".join(parts) or "default")
-    return found
+def functional_overload(overload: Overload) -> str:
+    """Name the functional overload that an overload or its out variant belongs to, "" for
+    "default".
+    """
+    name = overload._overloadname
+    return "" if name in ("default", "out") else name.removesuffix("_out")
 
 
-def _resolved(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
-    """Find the overload of an operator, as `torch.ops` would."""
+def _misfits(schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """Say what keeps a schema from taking a call, by number and names of its arguments."""
+    arguments = schema.arguments
+    by_position = [one.name for one in arguments if not one.kwarg_only]
+    given = [*by_position[: len(args)], *kwargs]
+    most = len(by_position)
+    # One fault for each argument too many, so that the nearest schema has the fewest.
+    faults = [f"expected at most {most} positional arguments, got {len(args)}"] * (len(args) - most)
+    left = [one.name for one in arguments[len(args) :] if not one.is_out or one.name in kwargs]
+    faults += [f"expected arguments {left}, got ['{name}']" for name in kwargs if name not in left]
+    required = [one.name for one in arguments if not one.has_default_value()]
+    if not set(required) <= set(given):
+        got = ", ".join(given) or "none"
+        faults.append(f"expected at least the arguments {', '.join(required)}, got {got}")
+    return faults
+
+
+def _wrong_type(refusals: str) -> str:
+    """Say in short which value none of the overloads takes, as torch's refusals of each say it."""
+    found = re.findall(
+        r"Expected a value of type '(.+?)' for argument '(.+?)' but instead found type '(.+?)'\.\n"
+        r"Position: (\d+)",
+        refusals,
+    )
+    if not found:
+        return refusals.strip().splitlines()[-1]
+    _, name, got, position = max(found, key=lambda one: int(one[3]))
+    types = dict.fromkeys(one[0] for one in found if one[3] == position)
+    return f"expected {' or '.join(types)} as {name}, got {got}"
+
+
+def _refused(
+    qualified: str, schemas: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any], why: str
+) -> TypeError:
+    """Make the error of a call that no schema takes: what the nearest one expected."""
+    faults = min((_misfits(schema, args, kwargs) for schema in schemas), key=len)
+    who = qualified if qualified.startswith("iterlab::") else f"iterlab: {qualified}"
+    return TypeError(f"{who}: {faults[0] if faults else _wrong_type(why)}")
+
+
+def _overload(qualified: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Overload:
+    """Find the overload of an operator that a call gets, as `torch.ops` would; that of
+    "aten::add.Tensor" is given.
+    """
     library, _, name = qualified.partition("::")
     name, _, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, library), name, None)
     if packet is None:
         raise ValueError(f"iterlab: expected the name of an operator, got '{qualified}'")
-    if not overload:
-        try:
-            overload = torch._C._jit_resolve_packet(f"{library}::{name}", *args, **kwargs)
-        except RuntimeError as error:
-            # Torch says in one line that none fits, then why for each.
-            reasons = [line.strip() for line in str(error).splitlines() if line.strip()]
-            reason = next((one for one in reasons if "()" in one), reasons[0])
-            raise TypeError(
-                f"iterlab: no overload of {qualified} takes the call: {reason}"
-            ) from None
-    if overload not in packet.overloads():
-        raise ValueError(f"iterlab: expected one of {packet.overloads()}, got '{overload}'")
+    overloads = packet.overloads()
+    if overload and overload not in overloads:
+        raise ValueError(f"iterlab: expected one of {overloads}, got '{overload}'")
+    schemas = [getattr(packet, one)._schema for one in ([overload] if overload else overloads)]
+    if overload and _misfits(schemas[0], args, kwargs):
+        raise _refused(qualified, schemas, args, kwargs, "")
+    try:
+        overload = overload or torch._C._jit_resolve_packet(f"{library}::{name}", *args, **kwargs)
+    except RuntimeError as error:
+        raise _refused(qualified, schemas, args, kwargs, str(error)) from None
     found: Overload = getattr(packet, overload)
     return found
 
 
-def resolve(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Callee:
-    """Find what a call names.
+def _plain(value: Any) -> Any:
+    """Give a number of NumPy as Python's; what else there is, as it is."""
+    return value.item() if isinstance(value, Number) and hasattr(value, "item") else value
+
+
+def resolve(
+    op: Op, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Callee, list[Any], dict[str, Any]]:
+    """Find what a call names, and give its arguments with every operand by position.
 
     `op` is a name ("add", "add_", "aten::mul.Tensor", "torch.mul"), an operator of `torch.ops`, or
     a function of torch or iterlab. Raises ValueError for an unknown name, TypeError for what is no
     operator or takes no such arguments.
     """
-    qualified, overload = _qualified(op)
+    qualified = _qualified(op)
+    positional = [_plain(value) for value in args]
+    named = {name: _plain(value) for name, value in kwargs.items()}
+    if "out" in named and named["out"] is None:
+        del named["out"]
     library, _, name = qualified.partition("::")
-    if library == "iterlab" and name.removesuffix("_") not in _composites():
-        found = overload or _own(name, args, kwargs)
-        return Callee(found, name, find(name.removesuffix("_"), functional_overload(found)), True)
-    found = overload or _resolved(qualified, args, kwargs)
-    base = name.partition(".")[0]
-    entry = twin_of(qualified)
-    inplace = "_" * base.endswith("_")
-    return Callee(found, base if entry is None else entry.name + inplace, entry, False)
+    name = name.partition(".")[0]
+    base = name.removesuffix("_")
+    is_iterlab = library == "iterlab" and base not in _composites()
+    if is_iterlab and name != base and "inplace" not in find(base).variants:
+        raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{name}'")
+    entry = find(base) if is_iterlab else twin_of(qualified)
+    overload = _overload(qualified, positional, named)
+    if entry is not None:
+        if is_iterlab:
+            entry = find(base, functional_overload(overload))
+        name = entry.name + "_" * (name != base)
+        for one in overload._schema.arguments[len(positional) : len(entry.inputs)]:
+            if one.name in named:
+                positional.append(named.pop(one.name))
+    return Callee(overload, name, entry, is_iterlab), positional, named

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NoReturn
 
 import torch
@@ -23,8 +25,11 @@ NO_RUN = ("fake", "vmap")
 PATHS = ("vectorized", "strided", "tiled", "generic")
 
 
-_SPECS = """operands:
-  f32[4096,4096]            dtype and shape: f16 bf16 f32 f64 i8 .. i64 u8 .. u64 bool c64 c128
+_INDENT = " " * 28
+_DTYPES = fill(" ".join(spec.DTYPES), 100, initial_indent=_INDENT, subsequent_indent=_INDENT)
+_SPECS = f"""operands:
+  f32[4096,4096]            dtype and shape; the dtypes are, by these or torch's names,
+{_DTYPES}
   f32[4096,4096].t()        a view of it: .transpose(0,1) .permute(..) .expand(..) .channels_last()
   f32[64,64][:,::2]         .unsqueeze(0) .squeeze(0) .contiguous() .T .mT and slices
   f32[]                     a 0-d tensor
@@ -33,6 +38,7 @@ _SPECS = """operands:
 examples:
   iterlab explain add 'f32[4096,4096]' 'bf16[4096,4096].t()' --run
   iterlab explain sum 'i8[8,64,128]' --dim 1 --dim 2
+  iterlab explain div 'f32[64,64]' 'f32[64]' --arg rounding_mode=floor
   iterlab explain aten::add 'f32[64,64]' 'f32[64]' --mode inference_mode --json
 """
 
@@ -45,15 +51,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _value(text: str) -> Any:
-    """Read the value of an argument: a number, a dtype, or text."""
-    try:
-        return spec.dtype(text)
-    except ValueError:
-        pass
-    value = spec.parse(text)
-    if not isinstance(value, bool | int | float | complex):
-        raise ValueError(f"iterlab: expected a number or a dtype, got '{text}'")
-    return value
+    """Read the value of an argument: one that Python can spell, a number such as inf, a dtype, a
+    memory format, or text.
+    """
+    for read in (ast.literal_eval, float, spec.dtype):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError):
+            pass
+    found = getattr(torch, text.removeprefix("torch."), None)
+    return found if isinstance(found, torch.memory_format) else text
 
 
 def _call_arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -91,6 +98,11 @@ def explain(options: argparse.Namespace) -> None:
             lambda *given: explain_call(options.op, *given, run=options.run, **arguments),
             operands,
         )
+    plans = [explanation.twin_plan, *(one.plan for one in explanation.calls)]
+    if options.path and not any(isinstance(one, iterlab.Plan) for one in plans):
+        raise ValueError(
+            f"iterlab: expected an elementwise operator with --path, got '{options.op}'"
+        )
     _write_page(options, explanation)
     if options.json or options.html is None:
         _print(options, explanation)
@@ -108,7 +120,6 @@ def _print(options: argparse.Namespace, result: Any) -> None:
     if options.json:
         print(json.dumps(result.to_dict(), indent=2, default=str))
     else:
-        # Plain text is printed as it is: rich would read "[tiled]" as markup.
         console().print(result) if sys.stdout.isatty() else print(result)
 
 
@@ -128,11 +139,13 @@ def profile(options: argparse.Namespace) -> int:
 
 
 def console() -> Console:
-    """Give a console with colour on a terminal, and wide plain text where output is piped."""
+    """Give a console with colour on a terminal, and wide plain text where output is piped. Text in
+    brackets, such as x[1:] or [tiled], is text.
+    """
     return (
-        Console(highlight=False)
+        Console(highlight=False, markup=False)
         if sys.stdout.isatty()
-        else Console(highlight=False, width=150, color_system=None)
+        else Console(highlight=False, markup=False, width=150, color_system=None)
     )
 
 
@@ -154,8 +167,9 @@ def ops(options: argparse.Namespace) -> None:
     if options.markdown:
         print(operators_page.markdown(), end="")
     elif options.json:
-        entries = [*op_table(), *composite_table()]
-        print(json.dumps([vars(entry) for entry in entries], indent=2, default=vars))
+        entries = [vars(one) | {"calls": operators_page.calls(one)} for one in op_table()]
+        entries += [vars(one) | {"calls": [one.call]} for one in composite_table()]
+        print(json.dumps(entries, indent=2, default=vars))
     else:
         show(operators_page.table())
 
@@ -207,7 +221,11 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument("--keepdim", action="store_true", help="keep reduced dims with size 1")
     parser.add_argument("--dtype", help="the dtype argument: f32, bf16 ...")
     parser.add_argument(
-        "--arg", metavar="NAME=VALUE", action="append", default=[], help="another argument: alpha=2"
+        "--arg",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="another argument: alpha=2, rounding_mode=floor, memory_format=channels_last",
     )
     parser.add_argument("--mode", choices=MODES, default="none", help="explain it in this mode")
     parser.add_argument("--run", action="store_true", help="run the call and measure it, too")

@@ -161,7 +161,7 @@ class _Walk:
     ) -> None:
         self.overload = overload
         self.tensors = tuple(tensors)
-        self.table = kernel_table(_qualified(overload))
+        self.table = kernel_table(qualified_name(overload))
         self.answered = ""  # why the call goes no further; "" where it does
 
     def layer(self, key: str, context: Context) -> Layer:
@@ -239,7 +239,8 @@ class _Walk:
                 self.answered = "what it unfolds into is dispatched on its own"
 
 
-def _qualified(overload: torch._ops.OpOverload[..., Any]) -> str:
+def qualified_name(overload: torch._ops.OpOverload[..., Any]) -> str:
+    """Give the dispatcher's name of an overload: "aten::add.Tensor", "iterlab::add"."""
     schema = overload._schema
     return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
 
@@ -268,7 +269,7 @@ def dispatch(
     layers = [*walk.functorch()]
     layers += walk.plain(_union([_merged(walk.tensors), included]), excluded.raw_repr())
     return Dispatch(
-        _qualified(overload),
+        qualified_name(overload),
         operands,
         keys_of(included),
         # Keys of one backend each are excluded for all backends: named for those of the operands.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from io import StringIO
@@ -19,14 +19,34 @@ from iterlab import plan_sections, reasons
 from iterlab.advice import Advice, advise
 from iterlab.aten_loop import AtenLoop, predict
 from iterlab.aten_reduce import predict_reduction
-from iterlab.callee import Callee, Op, resolve
-from iterlab.dispatch import Dispatch, dispatch, signature, tensors_in
+from iterlab.callee import Callee, Op, Overload, resolve
+from iterlab.dispatch import Dispatch, dispatch, qualified_name, signature, tensors_in
 from iterlab.launches import Launch, launches_of
 from iterlab.measured import Measured, measure
 from iterlab.physical import physical, physical_reduction, undisturbed
-from iterlab.planning import Plan, ReductionPlan, plan
+from iterlab.planning import Plan, ReductionPlan, has_strides, plan, unfold
 from iterlab.sections import CSS, Section, code_html, html_parts, marked, rich_parts
 from iterlab.units import time_text
+
+# Attributes that an explanation loses where it is pickled: what it says is made by then.
+_OF_THE_PROCESS = ("_callee", "_args", "_kwargs", "_calls")
+
+
+@dataclass(frozen=True)
+class InnerCall:
+    """A call that an operator makes which is written from others; its plan where it is one of
+    iterlab's.
+    """
+
+    name: str
+    plan: Plan | ReductionPlan | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the call as plain data, for JSON."""
+        return asdict(self)
+
+
+Planned = tuple[Callee, Sequence[Any], "Plan | ReductionPlan | None"]
 
 
 class Explanation:
@@ -34,7 +54,8 @@ class Explanation:
 
     `.dispatch` has the layers in call order. `.plan` is the object that the kernel would get; of an
     operator of torch it is None, `.twin_plan` says what iterlab's operator would do, and `.aten`
-    predicts ATen's iterator. `.launches` has what one of iterlab's operators launches on a GPU.
+    predicts ATen's iterator. `.calls` has the operators that one calls which is written from
+    others, each with its plan. `.launches` has what one of iterlab's operators launches on a GPU.
     `.measured` is there after `run=True`.
 
     Prints itself on a terminal, in a notebook and with rich; `to_dict` gives it as data.
@@ -47,6 +68,7 @@ class Explanation:
         kwargs: dict[str, Any],
         layers: Dispatch,
         facts: Plan | ReductionPlan | None,
+        calls: Sequence[Planned],
         aten: AtenLoop | None,
         advice: Advice | None,
         launches: Sequence[Launch],
@@ -57,13 +79,22 @@ class Explanation:
         self.dispatch = layers
         self.plan = facts if callee.is_iterlab else None
         self.twin_plan = facts
+        self.calls = tuple(
+            InnerCall(inner.overload._schema.name, found) for inner, _, found in calls
+        )
         self.aten = aten
         self.advice = advice
         self.launches = tuple(launches)
         self.measured = measured
         self._callee = callee
         self._args = tuple(args)
-        self._out = kwargs.get("out")
+        self._kwargs = kwargs
+        self._calls = tuple(calls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it says, as data: operators and operands stay in the process."""
+        _ = self.sections  # made of those, at the first look
+        return {name: one for name, one in vars(self).items() if name not in _OF_THE_PROCESS}
 
     @cached_property
     def summary(self) -> str:
@@ -72,6 +103,8 @@ class Explanation:
             return reasons.summary(self.plan)
         if self.aten is not None:
             return f"probably {self.aten.loop}: {self.aten.why}"
+        if self.calls:
+            return f"calls {', '.join(one.name for one in self.calls)}"
         return f"{' → '.join(self.dispatch.runs)}"
 
     @cached_property
@@ -83,9 +116,9 @@ class Explanation:
             plan_sections.operator_section(self.signature),
             plan_sections.dispatch_section(self.dispatch),
         ]
-        entry, facts = self._callee.entry, self.twin_plan
-        if entry is not None and facts is not None:
-            parts = self._plan_sections()
+        facts = self.twin_plan
+        if facts is not None:
+            parts = _plan_sections(self._callee, self._args, self._kwargs, facts, self.launches)
             if not self._callee.is_iterlab:
                 parts = [
                     replace(part, title=f"{part.title}, as iterlab::{facts.op} would")
@@ -94,23 +127,19 @@ class Explanation:
                     for part in parts
                 ]
             found += parts
+        if self.calls:
+            found.append(plan_sections.calls_section((one.name, one.plan) for one in self.calls))
+        for callee, args, inner in self._calls:
+            if inner is not None:
+                name = callee.overload._schema.name
+                parts = _plan_sections(callee, args, {}, inner, ())
+                found += [replace(part, title=f"{part.title} of {name}") for part in parts]
         if self.aten is not None:
             found.append(plan_sections.aten_section(self.aten))
         if self.measured is not None:
             traffic = None if facts is None else facts.bytes
             found.append(plan_sections.measured_section(self.measured, traffic))
         return tuple(found)
-
-    def _plan_sections(self) -> list[Section]:
-        entry, facts = self._callee.entry, self.twin_plan
-        assert entry is not None and facts is not None
-        inplace = self._callee.name.endswith("_")
-        call = plan_sections.call_section(entry, self._args, self._out, inplace, facts)
-        device = _device([*self._args, self._out])
-        if isinstance(facts, ReductionPlan):
-            return [call, *plan_sections.reduction_sections(entry, facts, device, self.launches)]
-        found = plan_sections.plan_sections(entry, self._args, facts, device, self.launches)
-        return [call, *found]
 
     @cached_property
     def advice_text(self) -> str:
@@ -141,6 +170,7 @@ class Explanation:
             "summary": self.summary,
             "dispatch": self.dispatch.to_dict(),
             "plan": None if self.plan is None else self.plan.to_dict(),
+            "calls": [one.to_dict() for one in self.calls],
             "aten": None if self.aten is None else self.aten.to_dict(),
             "advice": None if self.advice is None else vars(self.advice),
             "launches": [launch.to_dict() for launch in self.launches],
@@ -193,6 +223,44 @@ def _device(args: Sequence[Any]) -> str:
     return "cuda" if "cuda" in kinds else "cpu"
 
 
+def _plan_sections(
+    callee: Callee,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    facts: Plan | ReductionPlan,
+    launches: Sequence[Launch],
+) -> list[Section]:
+    assert callee.entry is not None
+    outs = {one.name: kwargs[one.name] for one in callee.overload._schema.arguments if one.is_out}
+    inplace = callee.name.endswith("_")
+    call = plan_sections.call_section(callee.entry, args, outs, inplace, facts)
+    device = _device([*args, *outs.values()])
+    if isinstance(facts, ReductionPlan):
+        return [call, *plan_sections.reduction_sections(callee.entry, facts, device, launches)]
+    return [call, *plan_sections.plan_sections(callee.entry, args, facts, device, launches)]
+
+
+def _inner_calls(overload: Overload, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Planned]:
+    """Give the calls of an operator that is written from others; none where what it calls depends
+    on values.
+    """
+    name, composite = qualified_name(overload), "CompositeImplicitAutograd"
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(name, composite):
+        return []
+    try:
+        unfolded = unfold(overload, args, kwargs)
+    except (RuntimeError, NotImplementedError):
+        if overload.namespace == "iterlab":
+            raise
+        return []
+    calls: list[Planned] = []
+    for inner, operands, named in unfolded:
+        callee, given, rest = resolve(inner, operands, named)
+        facts = plan(callee.name, *given, **rest) if callee.is_iterlab else None
+        calls.append((callee, given, facts))
+    return calls
+
+
 def _twin_plan(
     callee: Callee, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Plan | ReductionPlan | None:
@@ -224,7 +292,8 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
     `op` is a name ("add", "add_", "aten::mul.Tensor"), an operator of `torch.ops`, or a function of
     torch or iterlab; the other arguments are those of the call. Grad mode, inference mode,
     autocast, dispatch modes and torch.func transforms count as they are at this moment. Tensors on
-    device "meta" do, so that a call of any size can be asked about.
+    device "meta" do, so that a call of any size can be asked about. Of tensors without strides,
+    such as sparse ones, there is the dispatch alone.
 
     With `run=True` the call also runs, about twenty times, and is measured: `out` is written, an
     operand of an in-place operator is copied first. Without, nothing runs. Raises what
@@ -233,21 +302,25 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
 
     >>> print(iterlab.explain("add", x, y.t()))
     """
-    callee = resolve(op, args, kwargs)
-    layers = dispatch(callee.overload, args, kwargs)
-    operands, inner = physical(args), kwargs
-    plannable = True
+    callee, given, kwargs = resolve(op, args, kwargs)
+    layers = dispatch(callee.overload, given, kwargs)
+    operands, inner = physical(given), kwargs
+    plannable = all(map(has_strides, tensors_in([*operands, *kwargs.values()])))
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None
     reduces = callee.entry is not None and callee.entry.kind == "reduction"
-    if reduces and args and isinstance(args[0], torch.Tensor):
-        found = physical_reduction(callee.overload, args, kwargs)
+    if plannable and reduces:
+        found = physical_reduction(callee.overload, given, kwargs)
         plannable = found is not None
         operands, inner = found or (operands, kwargs)
     out = kwargs.get("out")
     more = {name: value for name, value in inner.items() if name != "out"}
     aten = advice = measured = None
     launches: tuple[Launch, ...] = ()
+    calls: list[Planned] = []
     with undisturbed():
         facts = _twin_plan(callee, operands, inner) if plannable else None
+        if callee.entry is None and plannable and not transformed:
+            calls = _inner_calls(callee.overload, operands, inner)
         if isinstance(facts, Plan) and callee.entry is not None:
             aten = predict(callee.entry, operands, out, more, facts, _device(operands))
             names = list(callee.entry.inputs)
@@ -257,10 +330,12 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
         if callee.is_iterlab and facts is not None and not facts.resizes_output:
             launches = launches_of(callee.overload, operands, inner)
     if run:
-        if any(tensor.is_meta for tensor in tensors_in([*args, out])):
+        if any(tensor.is_meta for tensor in tensors_in([*given, out])):
             raise ValueError(
                 "iterlab: expected operands with data to run the call, got meta tensors"
             )
         traffic = None if facts is None else facts.bytes
-        measured = measure(_repeatable(callee, args, kwargs), _device(args), traffic)
-    return Explanation(callee, operands, kwargs, layers, facts, aten, advice, launches, measured)
+        measured = measure(_repeatable(callee, given, kwargs), _device(given), traffic)
+    return Explanation(
+        callee, operands, kwargs, layers, facts, calls, aten, advice, launches, measured
+    )

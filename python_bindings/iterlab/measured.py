@@ -62,8 +62,15 @@ class _Profile(torch.profiler.profile):
                 lazy.add("_inductor")
 
 
+def refuse_nesting() -> None:
+    """Raise RuntimeError inside a profile: one of its own would end the one around it."""
+    if torch.autograd.profiler._is_profiler_enabled:
+        raise RuntimeError("iterlab: expected no active profiler, got a call inside one's block")
+
+
 def quiet_profile(**options: Any) -> torch.profiler.profile:
     """Make a profiler of the CPU, and of CUDA where there is a device."""
+    refuse_nesting()
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
@@ -126,8 +133,9 @@ def _page_faults() -> int:
 
 def measure(call: Call, device: str = "cpu", traffic: int | None = None) -> Measured:
     """Measure a call that moves `traffic` bytes: it runs about twenty times, taking turns with a
-    contiguous add.
+    contiguous add. Raises RuntimeError inside a profile.
     """
+    refuse_nesting()
 
     def timed() -> float:
         start = time.perf_counter()

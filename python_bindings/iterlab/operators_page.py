@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import torch
 from rich.table import Table
+from rich.text import Text
 
+from iterlab.callee import Overload
+from iterlab.planning import ReductionPlan, dtype_name, plan
 from iterlab.table import CompositeEntry, OpEntry, composite_table, op_table
 
 _HEAD = """# Operators
@@ -42,9 +49,9 @@ _PROMOTION = {
 }
 
 
-def dtypes(entry: OpEntry) -> str:
-    """Give the dtypes of an operator in groups: "floats, complex, bool"."""
-    left = list(entry.dtypes)
+def grouped(dtypes: Iterable[str]) -> str:
+    """Name dtypes in groups: "floats, complex, bool"."""
+    left = list(dtypes)
     groups = []
     for name, members in _GROUPS:
         if all(member in left for member in members):
@@ -53,20 +60,36 @@ def dtypes(entry: OpEntry) -> str:
     return ", ".join(groups + left)
 
 
-def call(entry: OpEntry) -> str:
-    """Give the call of an operator: "add(input, other, *, alpha=1)"."""
-    arguments = list(entry.inputs)
-    if entry.kind == "reduction":
-        arguments += ["dim=None", "keepdim=False"]
-    starred = False
-    for one in entry.parameters:
-        if one.keyword_only and not starred:
+def _overloads(entry: OpEntry) -> list[Overload]:
+    """Give the functional overloads that an entry stands for: its own, and those of a reduction
+    whose arguments have other names. One that takes a number for a tensor is no call of its own.
+    """
+    packet = getattr(torch.ops.iterlab, entry.name)
+    own = entry.overload or "default"
+    names = [own]
+    if entry.kind == "reduction" and own == "default":
+        apart = {one.overload for one in op_table() if one.name == entry.name}
+        names += [one for one in packet.overloads() if one not in apart and "out" not in one]
+    found: dict[tuple[str, ...], Overload] = {}
+    for overload in (getattr(packet, name) for name in names):
+        found.setdefault(tuple(one.name for one in overload._schema.arguments), overload)
+    return list(found.values())
+
+
+def _call(schema: Any) -> str:
+    arguments, starred = [], False
+    for one in schema.arguments:
+        if one.kwarg_only and not starred:
             arguments.append("*")
             starred = True
-        arguments.append(one.name if one.default is None else f"{one.name}={one.default}")
-    if entry.kind == "reduction":
-        arguments += ["dtype=None"] if starred else ["*", "dtype=None"]
-    return f"{entry.name}({', '.join(arguments)})"
+        default = f"={one.default_value!r}" if one.has_default_value() else ""
+        arguments.append(f"{one.name}{default}")
+    return f"{schema.name.partition('::')[2]}({', '.join(arguments)})"
+
+
+def calls(entry: OpEntry) -> list[str]:
+    """Give the calls of an operator, as their schemas say: "add(input, other, *, alpha=1)"."""
+    return [_call(overload._schema) for overload in _overloads(entry)]
 
 
 def _twin(entry: OpEntry) -> str:
@@ -76,9 +99,51 @@ def _twin(entry: OpEntry) -> str:
     return f"`{owner}.{entry.torch_name}`"
 
 
+def _word(given: str, result: str) -> str:
+    real = dtype_name(getattr(torch, given).to_real()) == result != given
+    return "its real dtype" if real else result
+
+
+def _rule(results: dict[str, str]) -> str:
+    """Say a result's dtype by the operand's, with few exceptions: "input's (bool: int64)"."""
+    words = {given: _word(given, result) for given, result in results.items()}
+    rules = []
+    for base in ("input's", *dict.fromkeys(results.values())):
+        apart = dict.fromkeys(
+            words[given]
+            for given, result in results.items()
+            if result != (given if base == "input's" else base)
+        )
+        found = {word: [one for one in words if words[one] == word] for word in apart}
+        exceptions = "; ".join(f"{grouped(given)}: {word}" for word, given in found.items())
+        count = sum(map(len, found.values()))
+        rules.append((len(found), count, f"{base} ({exceptions})" if found else base))
+    return min(rules)[2]
+
+
+def _reduction_result(entry: OpEntry) -> str:
+    """Say the dtypes of a reduction's results, as its plans have them."""
+    schema = _overloads(entry)[0]._schema
+    required = sum(not one.has_default_value() for one in schema.arguments)
+    results: dict[str, dict[str, str]] = {}
+    for name in entry.dtypes:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch calls complex32 experimental
+            operand = torch.empty(2, dtype=getattr(torch, name), device="meta")
+        facts = plan(entry.name, operand, *[0] * (required - 1))
+        assert isinstance(facts, ReductionPlan)
+        for result, dtype in facts.results:
+            results.setdefault(result, {})[name] = dtype
+    rules = {result: _rule(found) for result, found in results.items()}
+    same = len(set(rules.values())) == 1
+    text = next(iter(rules.values())) if same else ", ".join(f"{k}: {v}" for k, v in rules.items())
+    takes_dtype = any(one.name == "dtype" for one in schema.arguments)
+    return f"{text}; or the dtype argument" if takes_dtype else text
+
+
 def _result(entry: OpEntry) -> str:
     if entry.kind == "reduction":
-        return "dtype=, else as in torch"
+        return _reduction_result(entry)
     return _PROMOTION.get(entry.promotion, entry.promotion)
 
 
@@ -94,8 +159,9 @@ def _section(title: str, entries: list[OpEntry]) -> str:
         doc = entry.doc.replace("|", "\\|")
         variants = ", ".join(variant for variant in entry.variants if variant != "functional")
         promotion = _result(entry)
+        shown = "<br>".join(f"`{call}`" for call in calls(entry))
         lines.append(
-            f"| `{call(entry)}` | {doc} | {dtypes(entry)} | {variants} | {promotion} | {twin} |"
+            f"| {shown} | {doc} | {grouped(entry.dtypes)} | {variants} | {promotion} | {twin} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -134,9 +200,11 @@ def table() -> Table:
     """Give the operators as a table for a terminal."""
     result = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     for title in ("operator", "what it gives", "dtypes", "variants"):
-        result.add_column(title)
-    for entry in op_table():
-        result.add_row(call(entry), entry.doc, dtypes(entry), ", ".join(entry.variants[1:]))
-    for one in composite_table():
-        result.add_row(one.call, one.doc, "of its parts", ", ".join(one.variants[1:]))
+        result.add_column(title, overflow="fold")
+    rows = [(calls(one), one.doc, grouped(one.dtypes), one.variants) for one in op_table()]
+    rows += [([one.call], one.doc, "of its parts", one.variants) for one in composite_table()]
+    for spelled, doc, dtypes, variants in rows:
+        # Text, because rich would read what stands in brackets as markup.
+        cells = ("\n".join(spelled), doc, dtypes, ", ".join(variants[1:]))
+        result.add_row(*map(Text, cells))
     return result

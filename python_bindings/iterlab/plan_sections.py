@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from iterlab.planning import Plan, ReductionPlan, dtype_name
 from iterlab.rate import LEAST_TRAFFIC, add_seconds
 from iterlab.sections import Section
 from iterlab.table import OpEntry
+from iterlab.timing import UNSTEADY
 from iterlab.units import bytes_text, loop_text, shape_text, time_text
 
 # Bytes of a vector register, by capability.
@@ -62,24 +63,36 @@ def _operand_text(operand: object) -> tuple[str, str, str]:
 def call_section(
     entry: OpEntry,
     args: Sequence[Any],
-    out: torch.Tensor | None,
+    outs: Mapping[str, torch.Tensor],
     inplace: bool,
     facts: Plan | ReductionPlan,
 ) -> Section:
-    """Show the operands and the result as tensors."""
-    shape = facts.shape if isinstance(facts, Plan) else facts.output_shape
+    """Show the operands and the results as tensors; `outs` are those that the call was given."""
+    if isinstance(facts, ReductionPlan):
+        shape, results = facts.output_shape, facts.results
+    else:
+        shape, results = facts.shape, (("out", facts.result_dtype),)
     rows = [("operand", "dtype", "shape", "strides (elements)", "")]
     for name, operand in zip(entry.inputs, args, strict=False):
         rows.append((name, *_operand_text(operand), ""))
     if inplace:
         rows.append(("result", *_operand_text(args[0]), "written in place"))
-    elif out is not None and not facts.resizes_output:
-        rows.append(("out", *_operand_text(out), "given"))
-    else:
-        strides = shape_text(facts.output_strides)
-        dtype = facts.result_dtype if out is None else dtype_name(out.dtype)
-        rows.append(("out", dtype, shape_text(shape), strides, "new" if out is None else "resized"))
+        return Section("Operands", (), tuple(rows))
+    for name, dtype in results:
+        given = outs.get(name)
+        if given is not None and not facts.resizes_output:
+            rows.append((name, *_operand_text(given), "given"))
+            continue
+        dtype = dtype if given is None else dtype_name(given.dtype)
+        what = "new" if given is None else "resized"
+        rows.append((name, dtype, shape_text(shape), shape_text(facts.output_strides), what))
     return Section("Operands", (), tuple(rows))
+
+
+def calls_section(calls: Iterable[tuple[str, Plan | ReductionPlan | None]]) -> Section:
+    """List the operators that one calls which is written from others, each with its path."""
+    lines = [(name, "" if facts is None else reasons.summary(facts)) for name, facts in calls]
+    return Section("Calls of other operators", tuple(lines))
 
 
 def _work_lines(
@@ -186,7 +199,10 @@ def aten_section(loop: AtenLoop) -> Section:
 
 def measured_section(measured: Measured, traffic: int | None) -> Section:
     """Show a measurement; `traffic` in bytes gives its share of the memory rate."""
-    lines = [("time", f"{time_text(measured.seconds)} ± {100 * measured.spread:.0f} %")]
+    spread = f"± {100 * measured.spread:.0f} %"
+    if measured.spread > UNSTEADY:
+        spread = "but unsteady: other work on this machine disturbs it; measure again"
+    lines = [("time", f"{time_text(measured.seconds)} {spread}")]
     if traffic and measured.memory_seconds:
         rate = traffic / measured.seconds
         share = measured.memory_seconds / measured.seconds

@@ -10,12 +10,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_map
 
 from iterlab import _C
-from iterlab.table import OpEntry, find
+from iterlab.callee import Overload, functional_overload, resolve
+from iterlab.physical import undisturbed
+from iterlab.table import OpEntry
 
 Tensors = Sequence["torch.Tensor | complex"]
+Call = tuple[Overload, tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,11 @@ class Plan:
 class ReductionPlan:
     """The plan of a reduction.
 
-    `outputs` results of `reduced` elements each. `form` says which dims are fastest in memory:
-    inner (reduced ones), outer (kept ones) or short inner (reduced, too few for a vector). Strides
-    are in bytes, fastest first, coalesced. `split` says whether the elements of one result may be
-    shared between threads; the result has the same bits either way.
+    `outputs` results of `reduced` elements each; `results` has the names and dtypes of the tensors
+    that hold them. `form` says which dims are fastest in memory: inner (reduced ones), outer (kept
+    ones) or short inner (reduced, too few for a vector). Strides are in bytes, fastest first,
+    coalesced. `split` says whether the elements of one result may be shared between threads; the
+    result has the same bits either way.
     """
 
     op: str
@@ -93,6 +98,7 @@ class ReductionPlan:
     element_dtype: str
     accumulate_dtype: str
     result_dtype: str
+    results: tuple[tuple[str, str], ...]
     resizes_output: bool
     outputs: int
     reduced: int
@@ -122,9 +128,17 @@ def _has_data(tensor: torch.Tensor) -> bool:
     return not (tensor.is_meta or isinstance(tensor, FakeTensor))
 
 
+def has_strides(tensor: torch.Tensor) -> bool:
+    """Say whether sizes and strides tell where a tensor's elements are: a sparse one's do not."""
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
 def describe(operand: torch.Tensor | complex) -> _C.Operand:
     """Describe a tensor or a Python number to the planner."""
     if isinstance(operand, torch.Tensor):
+        if not has_strides(operand):
+            layout = "nested" if operand.is_nested else str(operand.layout).removeprefix("torch.")
+            raise NotImplementedError(f"iterlab: expected strided tensors, got a {layout} one")
         address = operand.data_ptr() if _has_data(operand) else 0
         return _C.Operand(
             list(operand.shape), list(operand.stride()), dtype_name(operand.dtype), False, address
@@ -158,40 +172,69 @@ def _plan_elementwise(
     return Plan(operands=operands, legal_paths=legal_paths, **facts)
 
 
-def _overload(
-    op: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> torch._ops.OpOverload[..., Any]:
-    """Find the overload of `torch.ops.iterlab.<op>` that takes a call, or raise RuntimeError."""
-    name = torch._C._jit_resolve_packet(f"iterlab::{op}", *args, **kwargs)
-    found: torch._ops.OpOverload[..., Any] = getattr(getattr(torch.ops.iterlab, op), name)
-    return found
+def _outs(overload: Overload) -> set[str]:
+    return {one.name for one in overload._schema.arguments if one.is_out}
 
 
-def _check_arguments(op: str, tensors: Tensors, arguments: dict[str, Any]) -> None:
-    """Raise what the call raises for the values of its arguments, which the planner does not see:
-    its Meta kernel makes the same checks.
+def _results_on_meta(
+    overload: Overload, args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[torch.Tensor]:
+    """Give the results of a call, without data. Raises what the call raises for the values of its
+    arguments, which the planner does not see: the Meta kernel makes the same checks.
     """
 
-    def without_data(operand: torch.Tensor | complex) -> torch.Tensor | complex:
-        if not isinstance(operand, torch.Tensor):
-            return operand
-        return torch.empty_strided(
-            operand.shape, operand.stride(), dtype=operand.dtype, device="meta"
-        )
+    def without_data(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
 
     with _disable_current_modes():
-        operands = [without_data(operand) for operand in tensors]
-    kernel = _overload(op, operands, arguments)
+        operands = [without_data(value) for value in args]
+    outs = _outs(overload)
+    arguments = {name: value for name, value in kwargs.items() if name not in outs}
+    packet = getattr(torch.ops.iterlab, overload._schema.name.partition("::")[2])
+    kernel: Overload = getattr(packet, functional_overload(overload) or "default")
     # Straight to that kernel: no mode, transform or profiler sees a call.
-    kernel.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.Meta), *operands, **arguments)
+    meta = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
+    found = kernel.redispatch(meta, *operands, **arguments)
+    return [found] if isinstance(found, torch.Tensor) else list(found)
 
 
-def functional_overload(overload: torch._ops.OpOverload[..., Any]) -> str:
-    """Name the functional overload that an overload or its out variant belongs to, "" for
-    "default".
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps the calls that reach a backend."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls: list[Call] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func.namespace != "prim":  # questions about a tensor, such as its device
+            self.calls.append((func, args, kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def unfold(overload: Overload, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Call]:
+    """Give the calls that an operator makes which is written from others, with operands without
+    data.
     """
-    name = overload._overloadname
-    return "" if name in ("default", "out") else name.removesuffix("_out")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def fake(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return torch.empty_strided(
+            value.shape, value.stride(), dtype=value.dtype, device=value.device
+        )
+
+    # Inference mode would leave out the layer that unfolds.
+    with undisturbed(), torch.inference_mode(False), FakeTensorMode():
+        operands, named = tree_map(fake, (tuple(args), kwargs))
+        with _Recorder() as recorder:
+            overload(*operands, **named)
+    calls: list[Call] = recorder.calls
+    return calls
 
 
 def _reduction_number(given: dict[str, Any]) -> float:
@@ -206,20 +249,14 @@ def _reduction_number(given: dict[str, Any]) -> float:
 
 
 def _plan_reduction(
-    op: str, args: Sequence[Any], out: torch.Tensor | None, kwargs: dict[str, Any]
+    entry: OpEntry, overload: Overload, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> ReductionPlan:
-    kwargs = kwargs if out is None else kwargs | {"out": out}
-    try:
-        overload = _overload(op, args, kwargs)
-    except RuntimeError as error:
-        raise TypeError(str(error).strip().splitlines()[0]) from None
-    arguments = overload._schema.arguments
-    given = dict(zip((one.name for one in arguments), args, strict=False)) | kwargs
-    outputs = [given[one.name] for one in arguments if one.is_out]
-    entry = find(op, functional_overload(overload))
+    schema = overload._schema
+    given = dict(zip((one.name for one in schema.arguments), args, strict=False)) | kwargs
+    outputs = [given[one.name] for one in schema.arguments if one.is_out]
     dim, dtype = given.get("dim"), given.get("dtype")
     facts = _C.make_reduce_plan(
-        op,
+        entry.name,
         describe(args[0]),
         [dim] if isinstance(dim, int) else None if dim is None else list(dim),
         given.get("keepdim", False),
@@ -228,7 +265,13 @@ def _plan_reduction(
         entry.overload,
         _reduction_number(given),
     )
-    return ReductionPlan(dims=tuple(facts.pop("dims")), **facts)
+    results = tuple(
+        (one.name or "out", dtype_name(result.dtype))
+        for one, result in zip(
+            schema.returns, _results_on_meta(overload, args, kwargs), strict=True
+        )
+    )
+    return ReductionPlan(dims=tuple(facts.pop("dims")), results=results, **facts)
 
 
 def plan(
@@ -240,33 +283,24 @@ def plan(
     the same planner makes both. Raises what the call itself would raise: RuntimeError for shapes
     that do not broadcast or an output that cannot be written, IndexError for a dim out of range,
     NotImplementedError for a dtype that the operator does not compute; ValueError for an unknown
-    operator.
+    operator and for one that is written from others, TypeError for arguments that it does not take.
     """
-    inplace = op.endswith("_")
-    entry = find(op.removesuffix("_"))
-    if inplace and "inplace" not in entry.variants:
-        raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{op}'")
-    given = len(entry.inputs)
-    if len(args) < given:
-        raise TypeError(
-            f"iterlab::{entry.name}: expected operands {', '.join(entry.inputs)}, got {len(args)}"
+    callee, given, kwargs = resolve(f"iterlab::{op}", args, kwargs | {"out": out})
+    entry, overload = callee.entry, callee.overload
+    if entry is None:
+        calls = [call._schema.name for call, _, _ in unfold(overload, given, kwargs)]
+        raise ValueError(
+            f"iterlab: expected an operator with a plan of its own, got '{op}', which calls "
+            f"{', '.join(calls) or 'none here'}: iterlab.explain plans them"
         )
-    tensors, rest = args[:given], args[given:]
     if entry.kind == "reduction":
-        return _plan_reduction(entry.name, args, out, kwargs)
-    names = [parameter.name for parameter in entry.parameters]
-    positional = [parameter.name for parameter in entry.parameters if not parameter.keyword_only]
-    if len(rest) > len(positional):
-        most = given + len(positional)
-        raise TypeError(
-            f"iterlab::{entry.name}: expected at most {most} positional arguments, got {len(args)}"
-        )
-    arguments = dict(zip(positional, rest, strict=False)) | kwargs
-    unknown = set(arguments) - set(names)
-    if unknown:
-        raise TypeError(f"iterlab::{entry.name}: expected arguments {names}, got {sorted(unknown)}")
-    plan = _plan_elementwise(entry, tensors, out, inplace, arguments)
-    _check_arguments(op, tensors, arguments)
+        return _plan_reduction(entry, overload, given, kwargs)
+    names = (one.name for one in overload._schema.arguments)
+    arguments = dict(zip(names, given, strict=False)) | kwargs
+    tensors = [arguments.pop(name) for name in entry.inputs]
+    out = arguments.pop("out", None)
+    plan = _plan_elementwise(entry, tensors, out, op.endswith("_"), arguments)
+    _results_on_meta(overload, given, kwargs)
     return plan
 
 

@@ -16,6 +16,7 @@ from rich.tree import Tree
 
 from iterlab.classify import COPY, KINDS, SCALAR, STRIDED, UNROLLED, classify
 from iterlab.findings import Finding, findings
+from iterlab.measured import refuse_nesting
 from iterlab.record import record, warm_up
 from iterlab.trace import Node, Trace, short_line, source_text
 from iterlab.units import time_text
@@ -251,11 +252,12 @@ def profile(function: Callable[..., object], *args: Any, **kwargs: Any) -> Profi
     """Profile a call of `function` with these arguments.
 
     It runs twice: the first run warms up and is not counted. Python lines are those of the nearest
-    frame outside torch.
+    frame outside torch. Raises RuntimeError inside another profile.
 
     >>> print(iterlab.profile(model, x))
     >>> iterlab.profile(model, x).save_html("report.html")
     """
+    refuse_nesting()
     work = partial(function, *args, **kwargs)
     warm_up(work)
     return Profile(record(work))

@@ -48,16 +48,16 @@ def rich_parts(section: Section) -> list[RenderableType]:
         head, *rows = section.table
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
         for title in head:
-            table.add_column(title)
+            table.add_column(title, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
         parts.append(table)
     if section.lines:
         grid = Table.grid(padding=(0, 3, 0, 0))
         grid.add_column(style="dim", no_wrap=True)
-        grid.add_column()
+        grid.add_column(overflow="fold")
         for label, text in section.lines:
-            grid.add_row(label, marked(text))
+            grid.add_row(Text(label), marked(text))
         parts.append(grid)
     return parts
 

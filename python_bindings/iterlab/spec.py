@@ -34,6 +34,11 @@ DTYPES: dict[str, torch.dtype] = {
     "c32": torch.complex32,
     "c64": torch.complex64,
     "c128": torch.complex128,
+    "float8_e4m3fn": torch.float8_e4m3fn,
+    "float8_e5m2": torch.float8_e5m2,
+    "float8_e4m3fnuz": torch.float8_e4m3fnuz,
+    "float8_e5m2fnuz": torch.float8_e5m2fnuz,
+    "float8_e8m0fnu": torch.float8_e8m0fnu,
 }
 
 FULL_NAMES: dict[str, torch.dtype] = {
@@ -44,8 +49,6 @@ FULL_NAMES: dict[str, torch.dtype] = {
     "half": torch.float16,
     "long": torch.int64,
     "int": torch.int32,
-    "float8_e4m3fn": torch.float8_e4m3fn,
-    "float8_e5m2": torch.float8_e5m2,
 }
 
 View = Callable[..., torch.Tensor]

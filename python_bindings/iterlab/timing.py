@@ -13,6 +13,9 @@ import torch
 
 Work = Callable[[], object]
 
+# A median whose rounds spread by more than this part of it says little.
+UNSTEADY = 0.5
+
 
 @dataclass(frozen=True)
 class Times:
