@@ -119,8 +119,7 @@ c10::IValue argument_value(torch::PythonArgs& parsed, int i, const c10::Argument
     default:
       // The parser takes one number of any integer type, NumPy's among them; intlist only Python's.
       if (PyIndex_Check(object) && !THPVariable_Check(object) && !torch::is_symint(object))
-        return std::vector<int64_t>{
-            py::cast<int64_t>(py::module_::import("operator").attr("index")(py::handle(object)))};
+        return std::vector<int64_t>{THPUtils_unpackIndex(object)};
       return parsed.intlist(i);
   }
 }

@@ -209,20 +209,29 @@ class Run {
     return outer_width(reads_halves(args) ? args.size : size_);
   }
 
+  // Bytes of one access to the columns of a thread, and whether all rows start at boundaries of it.
+  int access_of(const ReduceArguments& args) const {
+    return std::min(16, columns_of_thread(args) * args.size);
+  }
+  bool rows_aligned(const ReduceArguments& args) const {
+    const int access = access_of(args);
+    bool aligned = reinterpret_cast<intptr_t>(args.input) % access == 0;
+    for (int d = 1; d < args.kept_dims; ++d)
+      aligned = aligned && args.dims[d].kept.stride % access == 0;
+    for (int d = 0; d < args.reduced_dims; ++d)
+      aligned = aligned && args.dims[d].reduced.stride % access == 0;
+    return aligned;
+  }
+
   void outer(ReduceArguments& args) const {
     const bool of_halves = reads_halves(args);
     const int width = columns_of_thread(args);
-    const int access = std::min<int>(16, width * args.size);
-    const auto whole = [&](int64_t distance) { return distance % access == 0; };
     const int lanes = outer_lanes(plan_.reduced, args.kept_size, width);
     if (args.reduced_dims == 0) args.dims[0].reduced.stride = 0;
-    bool aligned = whole(reinterpret_cast<intptr_t>(args.input));
-    for (int d = 1; d < args.kept_dims; ++d) aligned = aligned && whole(args.dims[d].kept.stride);
-    for (int d = 0; d < args.reduced_dims; ++d)
-      aligned = aligned && whole(args.dims[d].reduced.stride);
+    const bool aligned = rows_aligned(args);
     const bool narrow_element = of_halves || args.size == size_;
     const bool through_windows =
-        args.reduced_dims <= 1 && whole(lanes * args.dims[0].reduced.stride);
+        args.reduced_dims <= 1 && lanes * args.dims[0].reduced.stride % access_of(args) == 0;
     args.whole_rows = args.element_type < 0 && narrow_element && args.reduced_dims <= 2 &&
                       (aligned || through_windows);
     const int margin = args.whole_rows && !aligned ? window_margin(width) : 0;
@@ -247,10 +256,12 @@ class Run {
           kBlockThreads, 0);
   }
 
+  // Of two kernels, the one that reads the elements as they are stored; null where neither does.
+  const void* of_stored(const ReduceArguments& args, const void* halves, const void* whole) const {
+    return reads_halves(args) ? halves : args.size == size_ ? whole : nullptr;
+  }
   const void* few_rows_kernel(const ReduceArguments& args) const {
-    return reads_halves(args)   ? kernels_->few_rows_of_halves
-           : args.size == size_ ? kernels_->few_rows
-                                : nullptr;
+    return of_stored(args, kernels_->few_rows_of_halves, kernels_->few_rows);
   }
   bool fits_few_rows(const ReduceArguments& args) const {
     const int width = columns_of_thread(args);
@@ -261,12 +272,7 @@ class Run {
 
   void few_rows(ReduceArguments& args) const {
     const int width = columns_of_thread(args);
-    const int access = std::min<int>(16, width * args.size);
-    const auto whole = [&](int64_t distance) { return distance % access == 0; };
-    args.whole_rows = whole(reinterpret_cast<intptr_t>(args.input)) &&
-                      whole(args.dims[0].reduced.stride) && args.kept_size % width == 0;
-    for (int d = 1; d < args.kept_dims; ++d)
-      args.whole_rows = args.whole_rows && whole(args.dims[d].kept.stride);
+    args.whole_rows = rows_aligned(args) && args.kept_size % width == 0;
     const int64_t per_row = (args.kept_size + width - 1) / width;
     args.row_divider = Divider(per_row);
     args.groups = per_row * outer_outputs(args);
@@ -276,13 +282,10 @@ class Run {
   }
 
   const void* merged_kernel(const ReduceArguments& args) const {
-    return reads_halves(args)   ? kernels_->merged_of_halves
-           : args.size == size_ ? kernels_->merged
-                                : nullptr;
+    return of_stored(args, kernels_->merged_of_halves, kernels_->merged);
   }
   int merged_rows_of(const ReduceArguments& args) const {
-    const int width = columns_of_thread(args);
-    return merged_rows(args.kept_size, args.size, width, std::min<int>(16, width * args.size));
+    return merged_rows(args.kept_size, args.size, columns_of_thread(args), access_of(args));
   }
   // Few columns, where their bits depend on how many they are. (Rows of one or two sectors are read
   // as well without: 8 columns of float32 0.97 of the copy rate and 0.94 merged, 32 of int8 0.62

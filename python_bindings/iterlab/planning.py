@@ -176,20 +176,23 @@ def _outs(overload: Overload) -> set[str]:
     return {one.name for one in overload._schema.arguments if one.is_out}
 
 
+def _without_data(value: Any, device: torch.device | str | None = None) -> Any:
+    """Give a tensor's like that holds nothing, on its device or another; what else, as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(
+        value.shape, value.stride(), dtype=value.dtype, device=device or value.device
+    )
+
+
 def _results_on_meta(
     overload: Overload, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[torch.Tensor]:
     """Give the results of a call, without data. Raises what the call raises for the values of its
     arguments, which the planner does not see: the Meta kernel makes the same checks.
     """
-
-    def without_data(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-
     with _disable_current_modes():
-        operands = [without_data(value) for value in args]
+        operands = [_without_data(value, "meta") for value in args]
     outs = _outs(overload)
     arguments = {name: value for name, value in kwargs.items() if name not in outs}
     packet = getattr(torch.ops.iterlab, overload._schema.name.partition("::")[2])
@@ -221,16 +224,9 @@ def unfold(overload: Overload, args: Sequence[Any], kwargs: dict[str, Any]) -> l
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    def fake(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        return torch.empty_strided(
-            value.shape, value.stride(), dtype=value.dtype, device=value.device
-        )
-
     # Inference mode would leave out the layer that unfolds.
     with undisturbed(), torch.inference_mode(False), FakeTensorMode():
-        operands, named = tree_map(fake, (tuple(args), kwargs))
+        operands, named = tree_map(_without_data, (tuple(args), kwargs))
         with _Recorder() as recorder:
             overload(*operands, **named)
     calls: list[Call] = recorder.calls
