@@ -8,6 +8,7 @@
 #include "python_bindings/plan_times.h"
 #include "src/composites.h"
 #include "src/cuda_backend.h"
+#include "src/small_call.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -274,9 +275,12 @@ PYBIND11_MODULE(_C, module) {
           throw py::type_error("iterlab::" + op + ": expected " + std::to_string(info.num_inputs) +
                                " operands, got " + std::to_string(inputs.size()));
         }
+        const Operands operands = describe(inputs, out, inplace, dtype, default_dtype, rounds);
         Plan plan;
-        make_plan(describe(inputs, out, inplace, dtype, default_dtype, rounds), info, plan);
-        return plan_facts(plan);
+        make_plan(operands, info, plan);
+        py::dict facts = plan_facts(plan);
+        facts["small"] = is_small_call(info, operands);
+        return facts;
       },
       py::arg("op"), py::arg("inputs"), py::arg("out") = py::none(), py::arg("inplace") = false,
       py::arg("dtype") = "", py::arg("default_dtype") = "float32", py::arg("rounds") = false,

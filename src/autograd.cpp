@@ -69,7 +69,7 @@ struct ElementwiseGrad::Node : ag::Node {
   std::array<InputMetadata, kMaxOperands> metadata;
   std::array<ag::SavedVariable, kMaxOperands> inputs;
   ag::SavedVariable result;
-  std::array<Number, kMaxParameters> parameters;
+  SavedParameters parameters;
 
   std::string name() const override { return "Iterlab" + std::string(op->name) + "Backward"; }
 
@@ -105,21 +105,16 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
   if (in_place) ag::check_inplace(*arguments.tensors[0], any_requires_grad);
   requires_grad_ = any_requires_grad;
   has_tangents_ = any_tangent(arguments);
-  if (derivative == nullptr) return;
+  const bool is_constant = gives_bool(op.promotion) && !in_place;
+  if (derivative == nullptr || is_constant) return;
   const bool reads_first = (derivative->saves_inputs & 1u) != 0;
   if (in_place && has_tangents_ && reads_first) original_ = arguments.tensors[0]->clone();
   if (!any_requires_grad) return;
   node_ = make_node<Node>();
-  ag::edge_list edges;
-  for (int i = 0; i < arguments.num_tensors; ++i)
-    edges.push_back(ag::impl::gradient_edge(*arguments.tensors[i]));
-  for (int i = 0; i < arguments.num_tensors; ++i) {
-    if (!arguments.tensors[i]->requires_grad()) edges[static_cast<size_t>(i)] = ag::Edge();
-  }
-  node_->set_next_edges(std::move(edges));
+  node_->set_next_edges(edges());
   node_->op = &op;
   node_->derivative = derivative;
-  record_parameters(node_->parameters);
+  node_->parameters.record(arguments);
   for (int i = 0; i < arguments.num_tensors; ++i) {
     const auto k = static_cast<size_t>(i);
     const Tensor& input = *arguments.tensors[i];
@@ -134,8 +129,14 @@ ElementwiseGrad::ElementwiseGrad(const OpInfo& op, const Derivative* derivative,
 
 ElementwiseGrad::~ElementwiseGrad() = default;
 
-void ElementwiseGrad::record_parameters(std::array<Number, kMaxParameters>& parameters) const {
-  std::copy_n(arguments_.parameters, arguments_.num_parameters, parameters.begin());
+// To the operands that require grad.
+ag::edge_list ElementwiseGrad::edges() const {
+  ag::edge_list edges(static_cast<size_t>(arguments_.num_tensors));
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Tensor& input = *arguments_.tensors[i];
+    if (input.requires_grad()) edges[i] = ag::impl::gradient_edge(input);
+  }
+  return edges;
 }
 
 void ElementwiseGrad::finish(const Tensor& result) {
@@ -150,12 +151,13 @@ void ElementwiseGrad::finish(const Tensor& result) {
   }
 }
 
-// An operator without a derivative is no constant: asking for its gradient is an error.
+// An operator without a derivative is no constant: asking for its gradient is an error, which the
+// engine comes to only by way of edges that lead on.
 void ElementwiseGrad::refuse_to_differentiate(const Tensor& result) const {
   TORCH_CHECK_NOT_IMPLEMENTED(!has_tangents_, "Trying to use forward AD with iterlab::", op_.name,
                               " that does not support it because it has no derivative");
   if (!requires_grad_) return;
-  const auto node = make_node<ag::NotImplemented>("iterlab::" + std::string(op_.name));
+  const auto node = make_node<ag::NotImplemented>("iterlab::" + std::string(op_.name), edges());
   if (in_place_) {
     ag::rebase_history(result, node);
   } else {
@@ -167,7 +169,7 @@ void ElementwiseGrad::refuse_to_differentiate(const Tensor& result) const {
 void ElementwiseGrad::set_tangent(const Tensor& result) {
   namespace details = ag::generated::details;
   Saved saved;
-  record_parameters(saved.parameters);
+  saved.parameters.record(arguments_);
   for (int i = 0; i < arguments_.num_tensors; ++i) {
     const Tensor input =
         in_place_ && i == 0 && original_.defined() ? original_ : operand(arguments_, i);

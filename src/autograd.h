@@ -41,7 +41,7 @@ class ElementwiseGrad {
   struct Node;
 
  private:
-  void record_parameters(std::array<Number, kMaxParameters>& parameters) const;
+  torch::autograd::edge_list edges() const;
   void refuse_to_differentiate(const at::Tensor& result) const;
   void set_tangent(const at::Tensor& result);
 

@@ -8,6 +8,7 @@
 #include "engine/plan.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/small_call.h"
 #include "src/warnings.h"
 
 namespace iterlab {
@@ -55,6 +56,10 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result,
 
 at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
   const bool recorded = is_recorded();
+  if (!recorded) {
+    at::Tensor result = call_small(op, arguments, output);
+    if (result.defined()) return output.kind == OutputKind::Allocated ? result : at::Tensor();
+  }
   Plan plan;
   plan_call(op, arguments, output, recorded, plan);
   at::Tensor allocated = make_result(plan, output);

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -12,13 +13,40 @@
 
 namespace iterlab {
 
+// The parameters of a call. Note [Symbolic numbers]
+class SavedParameters {
+ public:
+  void record(const Arguments& arguments) {
+    std::copy_n(arguments.parameters, arguments.num_parameters, numbers_.begin());
+    for (int i = 0; i < arguments.num_parameters; ++i) {
+      if (arguments.symbolic[i] != nullptr)
+        symbolic_[static_cast<size_t>(i)] = *arguments.symbolic[i];
+    }
+  }
+
+  at::Scalar scalar(size_t i) const {
+    return symbolic_[i].isSymbolic() ? symbolic_[i] : as_scalar(numbers_[i]);
+  }
+  // Of a symbol, the value that it stands for: a graph that is being traced is for that alone.
+  Number number(size_t i) const {
+    if (!symbolic_[i].isSymbolic()) return numbers_[i];
+    return numbers_[i].is_integral() ? Number::of(symbolic_[i].toLong())
+                                     : Number::of(symbolic_[i].toDouble());
+  }
+
+ private:
+  std::array<Number, kMaxParameters> numbers_;
+  std::array<at::Scalar, kMaxParameters> symbolic_;  // plain where a parameter is
+};
+
 // What a formula may use. Only what the derivative declares is there; the rest is undefined.
 struct Saved {
   std::array<at::Tensor, kMaxOperands> inputs;
   at::Tensor result;
-  std::array<Number, kMaxParameters> parameters;
+  SavedParameters parameters;
 
-  at::Scalar scalar(int i) const { return as_scalar(parameters[static_cast<size_t>(i)]); }
+  at::Scalar scalar(size_t i) const { return parameters.scalar(i); }
+  Number number(size_t i) const { return parameters.number(i); }
 };
 
 // The gradient of an input, given that of the result; linear in `grad`. Broadcasting, dtype and the

@@ -21,13 +21,13 @@ const Tensor& saved_value(const Saved& saved) { return saved.inputs[1]; }
 Tensor no_slope(const Tensor& grad, const Saved&) { return at::zeros_like(grad); }
 
 c10::string_view approximate(const Saved& saved) {
-  return ops::Gelu::parameters[0].choices[static_cast<size_t>(saved.parameters[0].integer)];
+  return ops::Gelu::parameters[0].choices[static_cast<size_t>(saved.number(0).integer)];
 }
 
-bool flag(const Saved& saved, size_t i) { return saved.parameters[i].integer != 0; }
+bool flag(const Saved& saved, size_t i) { return saved.number(i).integer != 0; }
 
 std::optional<double> optional_number(const Saved& saved, size_t i) {
-  const Number& number = saved.parameters[i];
+  const Number number = saved.number(i);
   return number.is_none() ? std::optional<double>() : std::optional<double>(number.to<double>());
 }
 
@@ -74,7 +74,7 @@ Tensor selu(const Tensor& grad, const Saved& saved) {
 }
 
 Tensor celu(const Tensor& grad, const Saved& saved) {
-  const double alpha = saved.parameters[0].to<double>();
+  const double alpha = saved.number(0).to<double>();
   return call<ops::EluBackward>(grad, saved.inputs[0], at::Scalar(alpha), at::Scalar(1),
                                 at::Scalar(1 / alpha), false);
 }
@@ -106,7 +106,7 @@ Tensor silu_second(const Tensor& grad, const Saved& saved) {
 
 Tensor gelu_curvature(const Tensor& x, const Saved& saved) {
   const Tensor square = x * x;
-  if (saved.parameters[0].integer == 0) {
+  if (saved.number(0).integer == 0) {
     return (square * -0.5).exp() * (ops::Gelu::kBeta / 2) * (2 - square);
   }
   const double beta = ops::Gelu::kBeta, kappa = ops::Gelu::kKappa;
@@ -126,7 +126,7 @@ Tensor elu_curvature(const Tensor& x, const Saved& saved) {
   const at::Scalar input_scale = saved.scalar(2);
   const Tensor negative = x <= 0;
   if (flag(saved, 3)) return negative * input_scale;
-  const double slope = saved.parameters[0].to<double>() * saved.parameters[1].to<double>();
+  const double slope = saved.number(0).to<double>() * saved.number(1).to<double>();
   const double scale = input_scale.toDouble();
   return at::where(negative, (x * scale).exp() * (slope * scale * scale), 0);
 }

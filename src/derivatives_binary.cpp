@@ -34,7 +34,8 @@ Tensor undefined(const Tensor&, const Saved&) {
 
 // grad * scale, without a pass over memory where scale is 1.
 Tensor scaled(const Tensor& grad, const at::Scalar& scale) {
-  return scale.equal(1) ? grad : grad * scale.conj();
+  const bool is_one = !scale.isSymbolic() && scale.equal(1);
+  return is_one ? grad : grad * scale.conj();
 }
 
 Tensor divide_grad_input(const Tensor& grad, const Saved& saved) {
@@ -105,14 +106,21 @@ const Derivative derivatives[] = {
          [](const Tensor& grad, const Saved& saved) { return grad * saved.inputs[1].conj(); },
          [](const Tensor& grad, const Saved& saved) { return grad * saved.inputs[0].conj(); }},
      .saves_inputs = 0b11},
+    // In place, a tensor of ones and zeros.
+    {.op = "eq", .inputs = {zero, zero}},
+    {.op = "ne", .inputs = {zero, zero}},
+    {.op = "lt", .inputs = {zero, zero}},
+    {.op = "le", .inputs = {zero, zero}},
+    {.op = "gt", .inputs = {zero, zero}},
+    {.op = "ge", .inputs = {zero, zero}},
     {.op = "true_divide", .inputs = {divide_grad_input, divide_grad_other}, .saves_inputs = 0b11},
     {.op = "div",  // rounded quotients are flat
      .inputs = {[](const Tensor& grad, const Saved& saved) {
-                  return saved.parameters[0].integer == 0 ? divide_grad_input(grad, saved)
+                  return saved.number(0).integer == 0 ? divide_grad_input(grad, saved)
                                                           : zero(grad, saved);
                 },
                 [](const Tensor& grad, const Saved& saved) {
-                  return saved.parameters[0].integer == 0 ? divide_grad_other(grad, saved)
+                  return saved.number(0).integer == 0 ? divide_grad_other(grad, saved)
                                                           : zero(grad, saved);
                 }},
      .saves_inputs = 0b11},

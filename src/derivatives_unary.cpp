@@ -81,14 +81,14 @@ Tensor acosh_slope(const Tensor& x) {
 }
 
 Tensor logit_gradient(const Tensor& grad, const Saved& saved) {
-  const Number& eps = saved.parameters[0];
+  const Number eps = saved.number(0);
   return call<ops::LogitBackward>(
       grad, saved.inputs[0],
       eps.is_none() ? std::optional<double>() : std::optional<double>(eps.to<double>()));
 }
 
 Tensor polygamma_gradient(const Tensor& grad, const Saved& saved) {
-  return grad * call<ops::Polygamma>(saved.inputs[0], saved.parameters[0].integer + 1);
+  return grad * call<ops::Polygamma>(saved.inputs[0], saved.number(0).integer + 1);
 }
 
 Tensor frexp_gradient(const Tensor& grad, const Saved& saved) {

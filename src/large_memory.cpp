@@ -5,9 +5,12 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <mutex>
+#include <pthread.h>
 #include <string_view>
 #include <unordered_map>
 
@@ -54,15 +57,11 @@ constexpr size_t kMostWarm = size_t{128} << 20;
 
 class LargeMemory final : public c10::Allocator {
  public:
-  LargeMemory() {
-    const char* const value = std::getenv("ITERLAB_KEPT_MEMORY");
-    most_kept_ = (value == nullptr ? kDefaultKept : std::strtoull(value, nullptr, 10)) << 20;
-  }
-
   c10::DataPtr allocate(size_t bytes) override {
     c10::Allocator* const owner = c10::GetCPUAllocator();
-    // An allocator whose memory is more than its address, or an output that was resized.
-    if (owner->raw_deleter() == nullptr || bytes < kLargeFrom) return owner->allocate(bytes);
+    // An allocator whose memory is more than its address, or one whose memory is being counted.
+    if (owner->raw_deleter() == nullptr || c10::memoryProfilingEnabled())
+      return owner->allocate(bytes);
     const std::scoped_lock lock(mutex_);
     Block block = take(bytes, owner);
     if (block.data == nullptr) {
@@ -76,6 +75,11 @@ class LargeMemory final : public c10::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }
+
+  // A process may be forked while another thread is at work here: the child has its own copy of
+  // this object, which must then be in order and unlocked.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   static void free(void* data);
@@ -132,7 +136,7 @@ class LargeMemory final : public c10::Allocator {
     }
   }
 
-  size_t most_kept_;
+  const size_t most_kept_ = most_kept_memory();
   std::mutex mutex_;
   std::unordered_map<void*, Block> used_;
   std::deque<Block> kept_;  // the oldest first
@@ -141,13 +145,28 @@ class LargeMemory final : public c10::Allocator {
 };
 
 LargeMemory& the_memory() {
-  static auto* const memory = new LargeMemory;  // tensors may outlive every static object
+  static auto* const memory = [] {
+    pthread_atfork([] { the_memory().lock(); }, [] { the_memory().unlock(); },
+                   [] { the_memory().unlock(); });
+    return new LargeMemory;  // tensors may outlive every static object
+  }();
   return *memory;
 }
 
 void LargeMemory::free(void* data) { the_memory().keep(data); }
 
 }  // namespace
+
+size_t most_kept_memory() {
+  const char* const value = std::getenv("ITERLAB_KEPT_MEMORY");
+  if (value == nullptr) return kDefaultKept << 20;
+  uint64_t mebibytes = 0;
+  const char* const end = value + std::strlen(value);
+  const auto [rest, error] = std::from_chars(value, end, mebibytes);
+  TORCH_CHECK_VALUE(error == std::errc() && rest == end && mebibytes < uint64_t{1} << 40,
+                    "iterlab: expected ITERLAB_KEPT_MEMORY to be a number of MiB, got ", value);
+  return size_t{mebibytes} << 20;
+}
 
 c10::Allocator& large_memory() { return the_memory(); }
 

@@ -2,7 +2,7 @@
 #include "src/operands.h"
 
 #include "engine/result_type.h"
-#include "src/large_memory.h"
+#include "src/output_memory.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
@@ -10,12 +10,14 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/as_strided.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace iterlab {
 
 void Arguments::add_operand(const at::Scalar& number) {
-  at::Tensor& tensor = wrapped[num_wrapped++] = at::native::wrapped_scalar_tensor(number);
+  const at::Scalar value = number.isSymbolic() ? as_scalar(as_number(number)) : number;
+  at::Tensor& tensor = wrapped[num_wrapped++] = at::native::wrapped_scalar_tensor(value);
   numbers[num_tensors] = &number;
   tensors[num_tensors++] = &tensor;
 }
@@ -28,11 +30,12 @@ std::optional<at::Scalar> Arguments::number(int i) const {
 }
 
 void Arguments::add_parameter(const at::Scalar& value) {
-  parameters[num_parameters++] = as_number(value);
+  add_number(as_number(value));
+  if (value.isSymbolic()) symbolic[num_parameters - 1] = &value;
 }
 
 void Arguments::add_parameter(const std::optional<double>& value) {
-  parameters[num_parameters++] = value ? Number::of(*value) : Number::none();
+  add_number(value ? Number::of(*value) : Number::none());
 }
 
 void Arguments::add_choice(const Parameter& parameter,
@@ -42,7 +45,7 @@ void Arguments::add_choice(const Parameter& parameter,
     const char* const choice = parameter.choices[static_cast<size_t>(c)];
     if (choice == nullptr ? !value : value && *value == choice) position = c;
   }
-  parameters[num_parameters++] = Number::of(position);
+  add_number(Number::of(position));
 }
 
 at::Scalar as_scalar(const Number& number) {
@@ -74,6 +77,11 @@ at::IntArrayRef as_sizes(const Dims& dims) {
 }
 
 Number as_number(const at::Scalar& scalar) {
+  if (scalar.isSymbolic()) {
+    return scalar.isBoolean()         ? Number::of(true)
+           : scalar.isIntegral(false) ? Number::of(int64_t{1})
+                                      : Number::of(1.0);
+  }
   if (scalar.isBoolean()) return Number::of(scalar.toBool());
   if (scalar.isIntegral(false)) return Number::of(scalar.toLong());
   if (scalar.isFloatingPoint()) return Number::of(scalar.toDouble());
@@ -81,22 +89,24 @@ Number as_number(const at::Scalar& scalar) {
   return Number::of(value.real(), value.imag());
 }
 
+namespace {
+constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
+}
+
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
-  int64_t expected = 1, last = 0;
-  bool contiguous = true;  // strides of size-1 dims count: empty_cpu sets those of a packed tensor
+  bool contiguous = true;  // strides of size-1 dims count: those of a packed tensor are given
+  int64_t expected = 1;
   for (int d = sizes.size() - 1; d >= 0; --d) {
     contiguous = contiguous && strides[d] == expected;
     expected *= std::max<int64_t>(sizes[d], 1);
-    last += (sizes[d] - 1) * strides[d];
   }
-  const bool large = (last + 1) * element_size(dtype) >= static_cast<int64_t>(kLargeFrom);
-  if (large) {
-    constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
-    return at::detail::empty_strided_generic(as_sizes(sizes), as_sizes(strides), &large_memory(),
-                                             kCpu, dtype);
-  }
-  return contiguous ? at::detail::empty_cpu(as_sizes(sizes), dtype)
-                    : at::detail::empty_strided_cpu(as_sizes(sizes), as_sizes(strides), dtype);
+  return contiguous ? empty_cpu(as_sizes(sizes), dtype)
+                    : at::detail::empty_strided_generic(as_sizes(sizes), as_sizes(strides),
+                                                        &output_memory(), kCpu, dtype);
+}
+
+at::Tensor empty_cpu(at::IntArrayRef sizes, DType dtype) {
+  return at::detail::empty_generic(sizes, &output_memory(), kCpu, dtype, std::nullopt);
 }
 
 void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides) {
@@ -147,6 +157,7 @@ namespace {
 // a number beside integers is cut first. Half types are not what formulas compute in: they are for
 // numbers that ATen's kernels keep as they keep elements.
 void check_fits(const OpInfo& op, const at::Scalar& given, DType dtype) {
+  if (given.isSymbolic()) return;
   const bool cut = given.isFloatingPoint() && is_integral(dtype, false);
   const at::Scalar number = cut ? at::Scalar(std::trunc(given.toDouble())) : given;
   const auto check = [&](auto zero) {
@@ -195,6 +206,9 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     }
     if (parameter.at_least_zero && value.real < 0)
       refuse("expected " + name() + " to be at least 0");
+    const bool is_small =
+        value.kind == Number::Kind::Int && 0 <= value.integer && value.integer < 128;
+    if (is_small) continue;  // a value of every dtype
     if (parameter.kind != ParameterKind::Alpha) {
       if (parameter.kind == ParameterKind::Scalar)
         check_fits(op, as_scalar(value), compute_dtype(common_dtype));
@@ -212,7 +226,11 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     }
     check_fits(op, as_scalar(value), common_dtype);
   }
-  if (op.refuses_parameters == nullptr) return;
+  const auto* const end = arguments.symbolic + arguments.num_parameters;
+  if (op.refuses_parameters == nullptr ||
+      std::find_if(arguments.symbolic, end, [](const at::Scalar* one) { return one != nullptr; }) !=
+          end)
+    return;
   const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
   if (refusal.expected != nullptr)
     throw PlanError(refusal.kind, op, std::string("expected ") + refusal.expected);
@@ -241,7 +259,7 @@ void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dt
     const bool integer = is_integral(common_dtype, true);
     if (integer || common_dtype == DType::Half || common_dtype == DType::BFloat16)
       check_fits(op, *number, common_dtype);
-    if (integer && number->toLong() < 0) {
+    if (integer && !number->isSymbolic() && number->toLong() < 0) {
       throw PlanError(PlanError::Kind::Runtime, op,
                       "expected no negative integer powers of integers, got " +
                           std::to_string(number->toLong()));

@@ -22,8 +22,9 @@ struct Arguments {
   at::Tensor wrapped[kMaxScalarOperands];  // numbers given as operands, as 0-d tensors that are
                                            // weak in promotion
   int num_wrapped = 0;
-  const at::Scalar* numbers[kMaxOperands];  // the numbers themselves; null for tensors
-  Number parameters[kMaxParameters];        // in the order of the definition, but for the dtype
+  const at::Scalar* numbers[kMaxOperands];     // the numbers themselves; null for tensors
+  Number parameters[kMaxParameters];           // in the order of the definition, but for the dtype
+  const at::Scalar* symbolic[kMaxParameters];  // those of them that are symbolic; null for others
   int num_parameters = 0;
   at::ScalarType dtype = at::ScalarType::Undefined;
   std::optional<at::MemoryFormat> memory_format;
@@ -40,9 +41,9 @@ struct Arguments {
   void add_parameter(const at::Scalar& value);
   void add_parameter(at::ScalarType value) { dtype = value; }
   void add_parameter(std::optional<at::MemoryFormat> value) { memory_format = value; }
-  void add_parameter(int64_t value) { parameters[num_parameters++] = Number::of(value); }
-  void add_parameter(bool value) { parameters[num_parameters++] = Number::of(value); }
-  void add_parameter(double value) { parameters[num_parameters++] = Number::of(value); }
+  void add_parameter(int64_t value) { add_number(Number::of(value)); }
+  void add_parameter(bool value) { add_number(Number::of(value)); }
+  void add_parameter(double value) { add_number(Number::of(value)); }
   void add_parameter(const std::optional<double>& value);
   // One of the parameter's choices: its position, or -1, which check_parameters refuses.
   void add_choice(const Parameter& parameter, const std::optional<c10::string_view>& value);
@@ -50,14 +51,28 @@ struct Arguments {
   // The number that operand i is, where it is one. Its tensor need not tell: under FakeTensorMode
   // it has no value.
   std::optional<at::Scalar> number(int i) const;
+
+ private:
+  void add_number(const Number& number) {
+    symbolic[num_parameters] = nullptr;
+    parameters[num_parameters++] = number;
+  }
 };
 
 Operand as_operand(const at::Tensor& tensor);
 at::IntArrayRef as_sizes(const Dims& dims);
+// Note [Symbolic numbers]
+// While a graph is traced, a number may be a symbol: a size, a float that is an argument. Its value
+// must not be asked for, or the graph is for that value alone. So it stays the at::Scalar that was
+// given, for derivatives, and counts as a one where only the kind of a number matters; checks of
+// its value are left to the call that the graph makes.
+
+// The number's value; of a symbol, a one.
 Number as_number(const at::Scalar& scalar);
 
 // A new tensor in the plan's layout, on the CPU.
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype);
+at::Tensor empty_cpu(at::IntArrayRef sizes, DType dtype);  // contiguous
 
 // out= of another shape is resized, with torch's warning, and gets `strides`.
 void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides);
@@ -79,13 +94,17 @@ MemoryFormat as_memory_format(const std::optional<at::MemoryFormat>& format);
 void check_parameters(const OpInfo& op, const Arguments& arguments, DType common_dtype);
 void check_numbers(const OpInfo& op, const Arguments& arguments, DType common_dtype);
 
+// Whether the rounding parameter is not its first choice.
+inline bool rounds(const OpInfo& op, const Arguments& arguments) {
+  return op.rounding_parameter >= 0 && arguments.parameters[op.rounding_parameter].integer != 0;
+}
+
 // What the planner is told of the arguments that are not operands.
 template <class Int>
 void plan_parameters(const OpInfo& op, const Arguments& arguments, BasicOperands<Int>& operands) {
   operands.dtype_argument = arguments.dtype;
   operands.default_dtype = c10::get_default_dtype_as_scalartype();
-  operands.rounds =
-      op.rounding_parameter >= 0 && arguments.parameters[op.rounding_parameter].integer != 0;
+  operands.rounds = rounds(op, arguments);
   operands.memory_format = as_memory_format(arguments.memory_format);
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/real.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 namespace iterlab {
@@ -61,7 +62,7 @@ struct ReductionGrad::Node : ag::Node {
 
 ReductionGrad::ReductionGrad(const OpInfo& op, const ReductionDerivative* derivative,
                              const Tensor& input, const ReduceArguments& arguments)
-    : derivative_(derivative), input_(input) {
+    : op_(op), derivative_(derivative), input_(input) {
   if (derivative == nullptr) return;
   tangent_ = ag::generated::details::toNonOptFwGrad(input);
   const bool requires_grad = ag::compute_requires_grad(input);
@@ -87,12 +88,23 @@ ReductionGrad::ReductionGrad(const OpInfo& op, const ReductionDerivative* deriva
 ReductionGrad::~ReductionGrad() = default;
 
 void ReductionGrad::record(const ReduceResults& results) {
-  if (!node_ || !ag::compute_requires_grad(input_)) return;
   std::vector<Tensor> differentiable;
   for (const Tensor& result : results) {
     if (is_differentiable(result)) differentiable.push_back(result);
   }
-  if (!differentiable.empty()) ag::set_history(differentiable, node_);
+  if (differentiable.empty()) return;
+  if (derivative_ == nullptr) return refuse_to_differentiate(differentiable);
+  if (node_ && ag::compute_requires_grad(input_)) ag::set_history(differentiable, node_);
+}
+
+// As an elementwise operator without a derivative does.
+void ReductionGrad::refuse_to_differentiate(const std::vector<Tensor>& results) const {
+  TORCH_CHECK_NOT_IMPLEMENTED(!input_._fw_grad(/*level=*/0).defined(),
+                              "Trying to use forward AD with iterlab::", op_.name,
+                              " that does not support it because it has no derivative");
+  if (!ag::compute_requires_grad(input_)) return;
+  ag::set_history(results, make_node<ag::NotImplemented>("iterlab::" + std::string(op_.name),
+                                                         ag::collect_next_edges(input_)));
 }
 
 void ReductionGrad::save(const ReduceResults& results) {

@@ -28,10 +28,12 @@ class ReductionGrad {
 
  private:
   void record(const ReduceResults& results);
+  void refuse_to_differentiate(const std::vector<at::Tensor>& results) const;
   void save(const ReduceResults& results);
   ReduceResults tangents_of(const ReduceResults& results) const;
   void set_tangents(const ReduceResults& results, const ReduceResults& tangents) const;
 
+  const OpInfo& op_;
   const ReductionDerivative* derivative_;
   at::Tensor input_;
   at::Tensor tangent_;

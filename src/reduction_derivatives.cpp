@@ -80,7 +80,7 @@ class Flattened {
 };
 
 Tensor mean_grad(const Tensor& grad, const SavedReduction& saved) {
-  return expand_reduced(grad, saved) / at::Scalar(reduced_count(saved));
+  return expand_reduced(grad / at::Scalar(reduced_count(saved)), saved);
 }
 
 Tensor nansum_grad(const Tensor& grad, const SavedReduction& saved) {

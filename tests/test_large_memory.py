@@ -109,3 +109,53 @@ def test_page_faults_of_a_second_output(mebi: int) -> None:
         assert faults < 100
     elif "[always]" not in HUGE_PAGES.read_text():  # else few pages are small, asked for or not
         assert faults > 8000
+
+
+def test_a_setting_that_is_no_number_is_refused() -> None:
+    code = "import torch, iterlab; iterlab.add(torch.ones(3), 1)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"ITERLAB_KEPT_MEMORY": "much"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "ValueError: iterlab: expected ITERLAB_KEPT_MEMORY to be a number of MiB, got much" in (
+        done.stderr
+    )
+
+
+FORKS = """
+import os, signal, threading, torch, iterlab
+
+torch.set_num_threads(1)
+x = torch.ones(1 << 20)
+flags = [torch.ones((4 + i) << 20, dtype=torch.bool) for i in range(8)]
+done = threading.Event()
+
+def work():
+    while not done.is_set():
+        results = [iterlab.logical_not(one) for one in flags]
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+failed = 0
+for _ in range(60):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # kills it where it waits for a lock that nobody holds any more
+        iterlab.add(x, x)
+        os._exit(0)
+    failed += os.waitpid(child, 0)[1] != 0
+done.set()
+for thread in threads:
+    thread.join()
+print("failed", failed)
+"""
+
+
+def test_a_process_is_forked_while_threads_allocate() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKS]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    assert done.stdout.split()[-2:] == ["failed", "0"]

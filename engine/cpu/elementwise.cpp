@@ -29,24 +29,10 @@ StageBuffer* stage_buffers() {
 
 struct Call {
   const Plan& plan;
-  const ElementwiseKernels& kernels;
   const StageKernels& stage;
   char* const* data;
   const Number* parameters;
-  LanesFn lanes = nullptr;
-  LaneFormats formats{};
-
-  // Rows of lanes, `pitches` bytes apart for each operand.
-  void run(const LaneRows& tile, char* const* pointers) const {
-    if (plan.converts) return kernels.converting(tile, pointers, formats, parameters);
-    if (tile.rows == 1) return lanes(tile.inner, pointers, parameters);
-    char* row_pointers[kMaxOperands];
-    std::copy_n(pointers, plan.num_operands, row_pointers);
-    for (int64_t row = 0; row < tile.rows; ++row) {
-      lanes(tile.inner, row_pointers, parameters);
-      for (int i = 0; i < plan.num_operands; ++i) row_pointers[i] += tile.pitches[i];
-    }
-  }
+  LaneKernel kernel;
 };
 
 // Operators that move bits run on the unsigned type of the element's width.
@@ -79,9 +65,8 @@ void run_flat(const Call& call, const Parallel& parallel) {
       pointers[i] =
           call.data[i] + begin * element_size(plan.operands[static_cast<size_t>(i)].dtype);
     }
-    constexpr int64_t kNoPitches[kMaxOperands] = {};
-    call.run({end - begin, 1, kNoPitches}, pointers);
-    if (call.formats.streamed) call.stage.stream_fence();
+    call.kernel(end - begin, pointers, call.parameters);
+    if (call.kernel.formats.streamed) call.stage.stream_fence();
   });
 }
 
@@ -207,9 +192,9 @@ class TileRunner {
     }
     if (!moved) {
       const Tile& tile = tiles[0];
-      call_.run(flat ? LaneRows{tile.inner * tile.rows, 1, pitches}
-                     : LaneRows{tile.inner, tile.rows, pitches},
-                pointers);
+      call_.kernel(flat ? LaneRows{tile.inner * tile.rows, 1, pitches}
+                        : LaneRows{tile.inner, tile.rows, pitches},
+                   pointers, call_.parameters);
     }
     for (int i = 0; i < plan.num_outputs; ++i) {
       const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
@@ -296,7 +281,7 @@ class GenericRunner {
     for (int i = plan.num_outputs; i < plan.num_operands; ++i) {
       if ((plan.op->unread_inputs >> (i - plan.num_outputs) & 1u) == 0) load(i, first, count);
     }
-    call_.lanes(count, pointers_, call_.parameters);
+    call_.kernel(count, pointers_, call_.parameters);
     for (int i = 0; i < plan.num_outputs; ++i) store(i, first, count);
   }
 
@@ -342,17 +327,32 @@ void run_generic(const Call& call, const Parallel& parallel) {
 
 }  // namespace
 
+LaneKernel::LaneKernel(const Plan& plan, const ElementwiseKernels& kernels)
+    : lanes(kernels.by_type[kernel_type(plan)]), num_operands(plan.num_operands) {
+  if (plan.converts) converting = kernels.converting;
+  formats.streamed = plan.operands[0].streamed && !plan.operands[0].staged;
+  for (int i = 0; i < num_operands; ++i) {
+    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
+    formats.dtype[i] = operand.lane_dtype;
+    formats.repeated |= uint32_t{operand.repeated} << i;
+  }
+}
+
+void LaneKernel::run_rows(const LaneRows& tile, char* const* pointers,
+                          const Number* parameters) const {
+  if (tile.rows == 1) return lanes(tile.inner, pointers, parameters);
+  char* row_pointers[kMaxOperands];
+  std::copy_n(pointers, num_operands, row_pointers);
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    lanes(tile.inner, row_pointers, parameters);
+    for (int i = 0; i < num_operands; ++i) row_pointers[i] += tile.pitches[i];
+  }
+}
+
 void run_elementwise(const Plan& plan, const ElementwiseKernels& kernels, const StageKernels& stage,
                      char* const* data, const Number* parameters, const Parallel& parallel) {
   if (plan.numel == 0) return;
-  Call call{plan, kernels, stage, data, parameters};
-  call.lanes = kernels.by_type[kernel_type(plan)];
-  call.formats.streamed = plan.operands[0].streamed && !plan.operands[0].staged;
-  for (int i = 0; i < plan.num_operands; ++i) {
-    const OperandPlan& operand = plan.operands[static_cast<size_t>(i)];
-    call.formats.dtype[i] = operand.lane_dtype;
-    call.formats.repeated |= uint32_t{operand.repeated} << i;
-  }
+  const Call call{plan, stage, data, parameters, LaneKernel(plan, kernels)};
   bool in_place = plan.path == Path::vectorized;
   for (int i = 0; i < plan.num_operands; ++i)
     in_place = in_place && !plan.operands[static_cast<size_t>(i)].staged;

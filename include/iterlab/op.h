@@ -277,8 +277,30 @@ constexpr bool converts_lanes() {
   }
 }
 
+// Whether the functor takes its inputs, lanes of T, where it has no parameters.
+template <class Op, class T, size_t... I>
+constexpr bool takes_lanes(std::index_sequence<I...>) {
+  return std::is_invocable_v<const Op&, decltype(static_cast<void>(I), T{})...>;
+}
+
+// What is wrong with a definition is said here, before a kernel is made of it.
+template <class Op>
+constexpr void check_definition() {
+  static_assert(Op::parameters.size() <= kMaxParameters, "an operator has too many parameters");
+  if constexpr (Op::kind == OpKind::Elementwise) {
+    static_assert(Op::inputs.size() == Op::num_inputs, "an operator has a name for each input");
+    static_assert(Op::num_outputs == 1, "an elementwise operator has one output");
+    if constexpr (Op::parameters.size() == 0 && Op::extra == Extra::None) {
+      using Inputs = std::make_index_sequence<Op::num_inputs>;
+      static_assert(takes_lanes<Op, float>(Inputs{}) || takes_lanes<Op, int64_t>(Inputs{}),
+                    "a functor takes one argument for each input, all of one type");
+    }
+  }
+}
+
 template <class Op>
 constexpr OpInfo info_of() {
+  check_definition<Op>();
   OpInfo info{.name = Op::name,
               .doc = Op::doc,
               .torch_name = Op::name,
@@ -354,6 +376,17 @@ template <class... Ops>
 struct OpList {
   static constexpr int size = sizeof...(Ops);
   static constexpr std::array<OpInfo, sizeof...(Ops)> infos{info_of<Ops>()...};
+
+  // Reductions of one name differ in their overload.
+  static constexpr bool have_names_of_their_own() {
+    for (size_t i = 0; i < infos.size(); ++i) {
+      for (size_t k = 0; k < i; ++k) {
+        const std::string_view name = infos[i].name, overload = infos[i].reduction.overload;
+        if (name == infos[k].name && overload == infos[k].reduction.overload) return false;
+      }
+    }
+    return true;
+  }
 };
 
 }  // namespace iterlab

@@ -31,5 +31,6 @@ using ElementwiseOps =
          BinaryOps, BinaryMathOps, IntegerOps, ComparisonOps, TernaryOps, DataOps>::type;
 using ReduceOps = Join<SumOps, ExtremeOps, PositionOps, TruthOps, MomentOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
+static_assert(AllOps::have_names_of_their_own(), "two operators have one name");
 
 }  // namespace iterlab::ops

@@ -9,7 +9,10 @@
 
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include <deque>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace iterlab {
 namespace {
@@ -57,6 +60,8 @@ class Overrides {
   void disable() {
     handles_.clear();
     names_.clear();
+    retired_.push_back(std::exchange(kernels_, {}));
+    if (retired_.size() > kMostRetired) retired_.pop_front();
   }
 
   const std::string& names() const { return names_; }
@@ -199,14 +204,20 @@ class Overrides {
 
   void replace(const c10::OperatorHandle& theirs, c10::KernelFunction kernel,
                std::optional<c10::impl::CppSignature> signature) {
+    kernels_.push_back(kernel);
     handles_.push_back(c10::Dispatcher::singleton().registerImpl(
         theirs.operator_name(), c10::DispatchKey::CPU, std::move(kernel), signature, nullptr,
         "registered by iterlab"));
     names_ += (names_.empty() ? "" : ",") + toString(theirs.operator_name());
   }
 
+  // A thread may be inside a kernel while it is taken back: those of the latest times live on.
+  static constexpr size_t kMostRetired = 16;
+
   std::vector<c10::RegistrationHandleRAII> handles_;
   std::string names_;
+  std::vector<c10::KernelFunction> kernels_;
+  std::deque<std::vector<c10::KernelFunction>> retired_;
 };
 
 Overrides& overrides() {
