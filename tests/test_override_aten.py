@@ -73,6 +73,17 @@ def test_only() -> None:
             override_aten(only=wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["square", "bitwise_and_reduce", "nn.functional.selu"])
+def test_only_what_aten_has_no_kernel_for(name: str) -> None:
+    with override_aten(only=["mul"]):
+        on = set(overridden())
+        with pytest.raises(ValueError, match=rf"'{name}'\]\) would override nothing.*call iterlab"):
+            override_aten(only=["add", name])
+        assert set(overridden()) == on
+        assert "iterlab" in kernel("aten::mul.Tensor")
+        assert "iterlab" not in kernel("aten::add.Tensor")
+
+
 def test_only_nothing() -> None:
     with override_aten(only=[]):
         assert overridden() == ()

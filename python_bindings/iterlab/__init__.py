@@ -10,7 +10,7 @@ from iterlab._load import load
 
 load()
 
-from iterlab import _functions, compile  # noqa: E402
+from iterlab import _functions, _subclasses, compile  # noqa: E402
 from iterlab._C import cpu_capability  # noqa: E402
 from iterlab._functions import *  # noqa: E402, F403
 from iterlab.explain import Explanation, explain  # noqa: E402
@@ -18,6 +18,8 @@ from iterlab.override import override_aten  # noqa: E402
 from iterlab.planning import OperandPlan, Plan, ReductionPlan, force_path, plan  # noqa: E402
 from iterlab.profile import Profile, profile  # noqa: E402
 from iterlab.table import OpEntry, Parameter, op_table  # noqa: E402
+
+_subclasses.register()
 
 __version__ = "0.1.0"
 

@@ -38,18 +38,43 @@ def _operator(name: str) -> str:
     return find(name if name in names else twins.get(name, reordered)).name
 
 
-def _apply() -> None:
-    global _overloads
-    only = _active[-1] if _active else ()
+def _replace(only: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Override what `only` names and nothing else. Gives the overloads of ATen that that is."""
     if only == ():
         _library().iterlab_override_disable()
-        _overloads = ()
-        return
+        return ()
     error = ctypes.c_char_p()
     names = _library().iterlab_override_enable(",".join(only or ()).encode(), ctypes.byref(error))
     if names is None:
         raise RuntimeError(f"iterlab: cannot override ATen: {(error.value or b'').decode()}")
-    _overloads = tuple(names.decode().split(",")) if names else ()
+    return tuple(names.decode().split(",")) if names else ()
+
+
+def _apply() -> None:
+    global _overloads
+    _overloads = _replace(_active[-1] if _active else ())
+
+
+@cache
+def _replaced(only: tuple[str, ...]) -> set[str]:
+    """The names of what these operators replace in ATen, which are known once they do."""
+    try:
+        overloads = _replace(only)
+    finally:
+        _apply()
+    return {name.removeprefix("aten::").split(".")[0].removesuffix("_") for name in overloads}
+
+
+def _check(given: Sequence[str], only: tuple[str, ...]) -> None:
+    """Raise ValueError where one of these operators, each by the name given, replaces nothing."""
+    for name, operator in zip(given, only, strict=True):
+        names = {operator, operator.removeprefix("_"), find(operator).torch_name}
+        if names.isdisjoint(_replaced(only)):
+            raise ValueError(
+                f"iterlab: override_aten(only=['{name}']) would override nothing: ATen has no "
+                "kernel of its own for it, but computes it from other operators or lacks it; call "
+                f"iterlab.{operator}"
+            )
 
 
 class override_aten(ContextDecorator):
@@ -61,7 +86,8 @@ class override_aten(ContextDecorator):
     once it is undone. Process-wide: other threads see it too.
 
     `only` names operators, by iterlab's or torch's name ("add"); the default is all. Raises
-    ValueError for a name that iterlab does not have.
+    ValueError for a name that iterlab does not have, and for one that would override nothing, as
+    ATen has no kernel of its own for it ("square" calls `pow` there).
 
     >>> with iterlab.override_aten(only=["add"]):
     ...     model(x)
@@ -70,7 +96,10 @@ class override_aten(ContextDecorator):
     def __init__(self, only: Iterable[str] | None = None) -> None:
         if isinstance(only, str) or callable(only):
             raise TypeError(f"iterlab: expected a list of operators' names, got {only!r}")
-        self.only = None if only is None else tuple(_operator(name) for name in only)
+        given = None if only is None else tuple(only)
+        self.only = None if given is None else tuple(_operator(name) for name in given)
+        if given and self.only:
+            _check(given, self.only)
 
     def enable(self) -> None:
         """Turn it on, until `disable()`."""
