@@ -110,6 +110,20 @@ def test_a_path_is_forced_on_what_has_paths(capsys: pytest.CaptureFixture[str]) 
         assert "generic, because force_path asked for it" in capsys.readouterr().out
 
 
+def test_a_plan_needs_no_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["explain", "add", "f32[10000000,10000000].t()", "f32[10000000,1]"]
+    assert main([*call, "--out", "f32[10000000,10000000]", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["plan"]["shape"] == [10000000, 10000000]
+    assert printed.err == "iterlab: too large for memory: explained without data, on meta\n"
+
+
+def test_two_tensors_are_not_reduced(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "max", "f32[4,4]", "f32[4,4]", "--json"]) == 0
+    explained = json.loads(capsys.readouterr().out)
+    assert explained["summary"] == "calls iterlab::maximum" and explained["plan"] is None
+
+
 def test_every_dtype_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["explain", "--help"])
@@ -152,6 +166,8 @@ WRONG = {
     "a page that is a folder": [*ADD, "--html", "."],
     "a case that is none": ["bench", "--case", "no such case"],
     "a path of a reduction": ["explain", "sum", "f32[4]", "--path", "tiled"],
+    "a path of torch's operator": ["explain", "aten::add", "f32[4]", "1", "--path", "generic"],
+    "a run of more than memory": ["explain", "add", "f32[10000000,10000000]", "1", "--run"],
     "a choice that is none": ["explain", "gelu", "f32[4]", "--arg", "approximate=fast"],
     "no threads": ["bench", "--threads", "0"],
     "no rounds": ["bench", "--rounds", "0"],

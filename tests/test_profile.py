@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -208,6 +211,110 @@ def test_a_profile_inside_another_is_refused_and_ends_neither() -> None:
         torch.exp(x)
     assert not ran
     assert any(event.name == "aten::exp" for event in outer.events())
+
+
+def test_work_in_other_threads_counts() -> None:
+    x = torch.randn(300, 300)
+
+    def work() -> None:
+        thread = threading.Thread(target=lambda: [x + x.t() for _ in range(20)])
+        thread.start()
+        thread.join()
+        torch.mul(x, x)
+
+    counts = {name: count for name, _, count, _ in iterlab.profile(work).table}
+    assert (counts["aten::add"], counts["aten::mul"]) == (20, 1)
+
+
+def test_a_profile_of_a_script_says_that_threads_are_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import threading, torch\n"
+        "thread = threading.Thread(target=lambda: torch.ones(9) + 1)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+    )
+    assert main(["profile", str(script)]) == 0
+    missing = capsys.readouterr().out
+    assert "a thread, and what it ran is not in this profile" in missing
+    assert "aten::add" not in missing and "iterlab profile --all-threads" in missing
+    assert main(["profile", "--all-threads", str(script)]) == 0
+    whole = capsys.readouterr().out
+    assert "aten::add" in whole and "--all-threads" not in whole
+
+
+def test_a_profile_of_all_threads_takes_no_address_for_a_tensor() -> None:
+    def work() -> None:
+        for value in range(4):
+            torch.full((64, 64), float(value)).bfloat16()
+
+    found = findings.findings(record(work, all_threads=True))
+    assert "repeated copy" not in {one.kind for one in found}
+
+
+def test_work_with_a_profiler_of_its_own_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work() -> None:
+        with torch.profiler.profile():
+            torch.ones(3) + 1
+
+    with pytest.raises(RuntimeError, match=r"^iterlab: expected work without a profiler"):
+        iterlab.profile(work)
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nwith torch.profiler.profile():\n    torch.ones(3) + 1\n")
+    assert main(["profile", str(script)]) == 2
+    assert capsys.readouterr().err.startswith("iterlab: expected work without a profiler")
+    assert iterlab.profile(torch.add, torch.ones(2), 1).table
+
+
+def test_calls_that_raised_are_no_slow_paths() -> None:
+    x, short, mask = torch.randn(300, 300), torch.ones(7), torch.ones(300, 300) > 0
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: x + short,
+        lambda: x[0].clone().mul_(x),
+        lambda: torch.where(mask, x, short),
+        lambda: x.copy_(short),
+    )
+
+    def work() -> None:
+        for call in calls:
+            with suppress(RuntimeError):
+                call()
+
+    profile = iterlab.profile(work)
+    raised = {node.name for node in profile.trace.walk() if node.loop == classify.RAISED}
+    assert raised == {"aten::add", "aten::mul_", "aten::where", "aten::copy_"}
+    assert {one.kind for one in profile.findings} <= {"no kernel", "copy", "repeated copy"}
+    assert not any("[7]" in one.what for one in profile.findings)
+
+
+def test_a_cast_is_of_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "add_seconds", lambda traffic, device: 1e-9)
+    x, mask = torch.randn(1024, 1024), torch.rand(1024, 1024) > 0.5
+    wide = x.double()
+    profile = iterlab.profile(lambda: torch.where(mask, x, wide))
+    (slow,) = (one for one in profile.findings if one.kind == "slow path")
+    (where,) = (node for node in profile.trace.walk() if node.name == "aten::where")
+    assert slow.seconds == where.own < where.seconds
+
+
+def test_a_row_copied_into_a_matrix_is_broadcast() -> None:
+    matrix, row = torch.zeros(300, 300), torch.ones(300)
+    (copy,) = (one for one in iterlab.profile(matrix.copy_, row).findings if one.kind == "copy")
+    assert copy.what.startswith("broadcast made in memory of [300]")
+
+
+def test_calls_that_copy_are_no_views() -> None:
+    x = torch.randn(512, 512)
+    profile = iterlab.profile(lambda: [x.to(dtype) for dtype in (torch.float32, torch.float64)])
+    found = [row for top in profile.rows for row in top.rows if row.name == "aten::to"]
+    assert {(row.loop, row.count, bool(row.rows)) for row in found} == {
+        (classify.VIEW, 1, False),
+        ("", 1, True),
+    }
 
 
 def test_composites_unfold() -> None:

@@ -22,7 +22,7 @@ class Callee:
     """The overload that a call gets, and the table's entry of the operator or of its twin.
 
     `name` is that of iterlab's operator ("add_"). `is_iterlab` says whose the overload is. There is
-    no entry for an operator that is written from others.
+    no entry for an operator that is written from others, such as clamp, or max of two tensors.
     """
 
     overload: Overload
@@ -91,6 +91,17 @@ def functional_overload(overload: Overload) -> str:
     """
     name = overload._overloadname
     return "" if name in ("default", "out") else name.removesuffix("_out")
+
+
+def _entry_of(entry: OpEntry, overload: Overload) -> OpEntry | None:
+    """Give the entry of an overload, of those that have the name of `entry`. None where there is
+    none: max of two tensors is no reduction, and takes more tensors than that.
+    """
+    arguments = (one for one in overload._schema.arguments if not one.is_out)
+    tensors = sum(isinstance(one.type, torch.TensorType) for one in arguments)
+    if tensors > len(entry.inputs):
+        return None
+    return find(entry.name, functional_overload(overload))
 
 
 def _misfits(schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
@@ -178,14 +189,13 @@ def resolve(
     library, _, name = qualified.partition("::")
     name = name.partition(".")[0]
     base = name.removesuffix("_")
-    is_iterlab = library == "iterlab" and base not in _composites()
-    if is_iterlab and name != base and "inplace" not in find(base).variants:
+    is_iterlab = library == "iterlab"
+    entry = find(base) if is_iterlab and base not in _composites() else twin_of(qualified)
+    if is_iterlab and entry is not None and name != base and "inplace" not in entry.variants:
         raise ValueError(f"iterlab: expected an operator with an in-place variant, got '{name}'")
-    entry = find(base) if is_iterlab else twin_of(qualified)
     overload = _overload(qualified, positional, named)
+    entry = None if entry is None else _entry_of(entry, overload)
     if entry is not None:
-        if is_iterlab:
-            entry = find(base, functional_overload(overload))
         name = entry.name + "_" * (name != base)
         for one in overload._schema.arguments[len(positional) : len(entry.inputs)]:
             if one.name in named:

@@ -18,6 +18,7 @@ from iterlab.trace import Node, Trace
 
 # The kinds, in the order in which a report lists them.
 VIEW, ALLOCATION = "view, no kernel", "allocation, no kernel"
+RAISED = "raised an error, no kernel"
 VECTORIZED, UNROLLED, STRIDED = "vectorized", "unrolled with casts", "strided"
 SCALAR = "scalar"  # elementwise, by a kernel that has no vectors for any layout
 REDUCTION, COPY, VENDOR = "reduction", "copy", "vendor library"
@@ -106,9 +107,28 @@ def twin(node: Node) -> Twin | None:
         return None
 
 
+def _raised(node: Node) -> bool:
+    """Whether a call has raised an error: its operands do not broadcast, or not to what it writes.
+
+    A profile does not tell.
+    """
+    entry = twin_of(node.name)
+    if entry is None or entry.kind != "elementwise":
+        return False
+    operands = node.operands[: len(entry.inputs)]
+    sizes = [() if one is None else one.sizes for one in operands]
+    try:
+        shape = torch.broadcast_shapes(*sizes)  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        return True
+    return node.name.endswith("_") and bool(sizes) and shape != sizes[0]
+
+
 def _operator(node: Node) -> str:
     if any(child.kind == "kernel" for child in node.children):
         return ""
+    if _raised(node):
+        return RAISED
     view, pointwise = _facts(node.name)
     if view or node.name in _VIEWS_OF_COMPOSITES:
         return "" if any(child.kind == "operator" for child in node.children) else VIEW

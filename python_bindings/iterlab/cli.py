@@ -79,15 +79,29 @@ def _call_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return arguments
 
 
+def _operands(options: argparse.Namespace) -> list[spec.Operand]:
+    """Make the operands, and at the end the output where one is given; without data where it does
+    not fit into memory and is not needed.
+    """
+    texts = [*options.operands, *([] if options.out is None else [options.out])]
+    try:
+        return [spec.parse(text, filled=options.run) for text in texts]
+    except spec.TooLarge:
+        if options.run:
+            raise
+        operands = [spec.parse(text, device="meta") for text in texts]
+        print("iterlab: too large for memory: explained without data, on meta", file=sys.stderr)
+        return operands
+
+
 def explain(options: argparse.Namespace) -> None:
     """Print what a call on operands written as specs does."""
     from iterlab.explain import explain as explain_call
     from iterlab.modes import call_in
 
-    operands = [spec.parse(text, filled=options.run) for text in options.operands]
-    arguments = _call_arguments(options)
+    operands, arguments = _operands(options), _call_arguments(options)
     if options.out is not None:
-        arguments["out"] = spec.parse(options.out, filled=options.run)
+        arguments["out"] = operands.pop()
         if not isinstance(arguments["out"], torch.Tensor):
             raise ValueError(f"iterlab: expected a tensor as --out, got '{options.out}'")
     if options.run and options.mode in NO_RUN:
@@ -98,10 +112,11 @@ def explain(options: argparse.Namespace) -> None:
             lambda *given: explain_call(options.op, *given, run=options.run, **arguments),
             operands,
         )
-    plans = [explanation.twin_plan, *(one.plan for one in explanation.calls)]
+    plans = [explanation.plan, *(one.plan for one in explanation.calls)]
     if options.path and not any(isinstance(one, iterlab.Plan) for one in plans):
         raise ValueError(
-            f"iterlab: expected an elementwise operator with --path, got '{options.op}'"
+            "iterlab: expected one of iterlab's own elementwise operators with --path, "
+            f"got '{options.op}'"
         )
     _write_page(options, explanation)
     if options.json or options.html is None:
@@ -129,7 +144,7 @@ def profile(options: argparse.Namespace) -> int:
 
     # What the script prints must not stand between the JSON.
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
-        result, code = profile_script(options.script, options.arguments)
+        result, code = profile_script(options.script, options.arguments, options.all_threads)
     if options.trace is not None:
         result.save_chrome_trace(options.trace)
         print(f"wrote {options.trace}", file=sys.stderr)
@@ -229,7 +244,7 @@ def _add_explain(commands: Any) -> None:
     )
     parser.add_argument("--mode", choices=MODES, default="none", help="explain it in this mode")
     parser.add_argument("--run", action="store_true", help="run the call and measure it, too")
-    parser.add_argument("--path", choices=PATHS, help="force this path")
+    parser.add_argument("--path", choices=PATHS, help="force this path of iterlab's operator")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="FILE", help="write a page that opens from disk")
     parser.set_defaults(run_command=explain)
@@ -250,6 +265,11 @@ def _add_profile(commands: Any) -> None:
         "--json", action="store_true", help="print JSON; what the script prints goes to stderr"
     )
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
+    parser.add_argument(
+        "--all-threads",
+        action="store_true",
+        help="what other threads run counts too; repeated copies are not found then",
+    )
     script_arguments = parser.add_argument(
         "arguments", metavar="ARG", nargs=argparse.REMAINDER, help="the script's arguments"
     )

@@ -75,13 +75,16 @@ class Rereads:
     """The tensors that a run casts or copies again and again though nothing writes to them.
 
     Found in a trace; `has` says whether a copy in it is one of those. The profiler tells memory
-    apart, not the parts of it that views show: a tensor counts that is all of its memory.
+    apart, not the parts of it that views show: a tensor counts that is all of its memory. None is
+    found in a profile of all threads.
     """
 
     def __init__(self, trace: Trace) -> None:
         self._all = self._sizes(trace)
         self._again: set[Reread] = set()
         seen: dict[int, set[Reread]] = {}
+        if not trace.tells_memory:
+            return
         for node in trace.walk():
             if node.kind != "operator":
                 continue
@@ -163,7 +166,7 @@ def _change(target: Tensor, source: Tensor, names: list[str]) -> tuple[str, str]
     if target.dtype != source.dtype:
         cast = f"cast {dtype_name(source.dtype)} → {dtype_name(target.dtype)}"
         return cast, "keep one dtype: store the operand in the dtype that its reader computes in"
-    if 0 in source.strides:
+    if 0 in source.strides or math.prod(source.sizes) < math.prod(target.sizes):
         return (
             "broadcast made in memory",
             "leave it expanded: operators broadcast by themselves (expand, not repeat)",

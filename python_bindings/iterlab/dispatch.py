@@ -15,12 +15,15 @@ from typing import Any
 import torch
 from torch._C import DispatchKey
 
-from iterlab.layers import Context, functorch_text, purpose, skipped
+from iterlab.layers import Context, functorch_text, is_backend, purpose, refusal, skipped
 
 Keys = tuple[str, ...]
 
 _FRONT, _BACK = "FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode"
 _BATCHED, _WRAPPER = "FuncTorchBatched", "FuncTorchGradWrapper"
+
+# The states of a layer in which the call fails.
+FAILING = ("no kernel", "raises")
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ class Layer:
     """One key that the call meets.
 
     `state` is "runs" (it has a kernel), "falls through", "skipped" (the thread excludes the key),
-    "not reached" (a layer above answers the call), or "no kernel", where the call fails. `kernel`
-    says who registered it, as the dispatcher prints it.
+    "not reached" (a layer above answers the call, or it fails there), or where the call fails,
+    "no kernel" and "raises". `kernel` says who registered it, as the dispatcher prints it.
     """
 
     key: str
@@ -56,6 +59,12 @@ class Dispatch:
     def runs(self) -> Keys:
         """The keys whose kernels run, in call order."""
         return tuple(layer.key for layer in self.layers if layer.state == "runs")
+
+    @property
+    def failure(self) -> str:
+        """Where and why the call fails, "" where it does not."""
+        failing = (layer for layer in self.layers if layer.state in FAILING)
+        return next((f"{layer.what} ({layer.key})" for layer in failing), "")
 
     def to_dict(self) -> dict[str, Any]:
         """Give the dispatch as plain data, for JSON."""
@@ -157,10 +166,14 @@ class _Walk:
     """Follows one call down the layers."""
 
     def __init__(
-        self, overload: torch._ops.OpOverload[..., Any], tensors: Sequence[torch.Tensor]
+        self,
+        overload: torch._ops.OpOverload[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
     ) -> None:
         self.overload = overload
-        self.tensors = tuple(tensors)
+        self.args, self.kwargs = args, kwargs
+        self.tensors = tuple(tensors_in([*args, *kwargs.values()]))
         self.table = kernel_table(qualified_name(overload))
         self.answered = ""  # why the call goes no further; "" where it does
 
@@ -170,6 +183,8 @@ class _Walk:
             return Layer(key, "no kernel", "", "the call fails: NotImplementedError")
         if text.startswith("fallthrough"):
             return Layer(key, "falls through", _origin(text), "")
+        if refused := refusal(key, text, context):
+            return Layer(key, "raises", _origin(text), f"the call fails: {refused}")
         return Layer(key, "runs", _origin(text), purpose(key, text, context))
 
     def replaces_writes(self, transform: str) -> bool:
@@ -219,7 +234,7 @@ class _Walk:
 
         `excluded` is the thread's excluded key set, as bits.
         """
-        context = Context(self.overload, self.tensors, 0)
+        context = Context(self.overload, self.tensors, 0, self.args, self.kwargs)
         fake = context.fake_mode()
         for key, bit in _bits(start):
             if key in (_FRONT, _BACK, _BATCHED, _WRAPPER):
@@ -230,6 +245,8 @@ class _Walk:
             elif self.answered:
                 layer = Layer(key, "not reached", layer.kernel, self.answered)
             yield layer
+            if layer.state in FAILING:
+                self.answered = "the call has failed"
             if layer.state != "runs":
                 continue
             if key == "Python" and fake:
@@ -237,6 +254,8 @@ class _Walk:
                 self.answered = f"{fake} has answered"
             elif "[math kernel]" in layer.kernel:
                 self.answered = "what it unfolds into is dispatched on its own"
+            elif is_backend(key):
+                self.answered = f"the {key} kernel gives the result"
 
 
 def qualified_name(overload: torch._ops.OpOverload[..., Any]) -> str:
@@ -263,7 +282,7 @@ def dispatch(
     )
     included = torch._C._dispatch_tls_local_include_set()
     excluded = torch._C._dispatch_tls_local_exclude_set()
-    walk = _Walk(overload, list(tensors_in([*args, *kwargs.values()])))
+    walk = _Walk(overload, args, kwargs)
     start = _union([_merged(walk.tensors), included])
     key_set = tuple(key for key, bit in _bits(start) if not bit & excluded.raw_repr())
     layers = [*walk.functorch()]

@@ -14,6 +14,7 @@ import torch
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
+from torch.utils._pytree import tree_map
 
 from iterlab import plan_sections, reasons
 from iterlab.advice import Advice, advise
@@ -23,8 +24,8 @@ from iterlab.callee import Callee, Op, Overload, resolve
 from iterlab.dispatch import Dispatch, dispatch, qualified_name, signature, tensors_in
 from iterlab.launches import Launch, launches_of
 from iterlab.measured import Measured, measure
-from iterlab.physical import physical, physical_reduction, undisturbed
-from iterlab.planning import Plan, ReductionPlan, has_strides, plan, unfold
+from iterlab.physical import outside_graphs, physical, physical_reduction, undisturbed
+from iterlab.planning import Plan, ReductionPlan, has_strides, plan, rehearse, unfold
 from iterlab.sections import CSS, Section, code_html, html_parts, marked, rich_parts
 from iterlab.units import time_text
 
@@ -98,7 +99,9 @@ class Explanation:
 
     @cached_property
     def summary(self) -> str:
-        """The path and its reason in one line."""
+        """The path and its reason in one line, or why the call fails."""
+        if self.dispatch.failure:
+            return self.dispatch.failure
         if self.plan is not None:
             return reasons.summary(self.plan)
         if self.aten is not None:
@@ -256,7 +259,7 @@ def _inner_calls(overload: Overload, args: Sequence[Any], kwargs: dict[str, Any]
     calls: list[Planned] = []
     for inner, operands, named in unfolded:
         callee, given, rest = resolve(inner, operands, named)
-        facts = plan(callee.name, *given, **rest) if callee.is_iterlab else None
+        facts = _twin_plan(callee, given, rest) if callee.is_iterlab else None
         calls.append((callee, given, facts))
     return calls
 
@@ -275,17 +278,62 @@ def _twin_plan(
         return None
 
 
+def _one_element(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.ones([1] * value.dim(), dtype=value.dtype)
+
+
+def _no_element(value: Any) -> Any:
+    return torch.empty(0, dtype=value.dtype) if isinstance(value, torch.Tensor) else value
+
+
+def _check(callee: Callee, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raise what a call of one of torch's operators raises for its shapes and dtypes."""
+
+    def refused(error: Exception) -> str:
+        name = callee.overload._schema.name
+        first, _, _ = str(error).partition("\n")
+        return f"iterlab: {name} refuses the call: {first}"
+
+    try:
+        rehearse(callee.overload, args, kwargs)
+    except NotImplementedError:
+        return
+    except (IndexError, ValueError, TypeError) as error:
+        raise type(error)(refused(error)) from None
+    except RuntimeError as error:
+        raise RuntimeError(refused(error)) from None
+    if callee.entry is None or callee.entry.kind == "reduction" or _device(args) != "cpu":
+        return
+    try:  # the Meta kernel takes dtypes that ATen's kernel does not: one element tells
+        # What is named is an output, which is resized without a word where it is empty.
+        callee.overload(*map(_one_element, args), **tree_map(_no_element, kwargs))
+    except NotImplementedError as error:
+        raise NotImplementedError(refused(error)) from None
+    except (RuntimeError, IndexError):  # one element is not enough for the call
+        return
+
+
 def _repeatable(callee: Callee, args: Sequence[Any], kwargs: dict[str, Any]) -> partial[Any]:
-    """Make a call that can run many times: an operand that is written is a copy of its own."""
-    arguments = list(args)
+    """Make a call that can run many times: an operand that is written is a copy of its own, and so
+    is a generator of random numbers.
+    """
+
+    def own(value: Any) -> Any:
+        return value.clone_state() if isinstance(value, torch.Generator) else value
+
+    arguments = [own(value) for value in args]
+    named = {name: own(value) for name, value in kwargs.items()}
     if callee.name.endswith("_") and isinstance(arguments[0], torch.Tensor):
         written = arguments[0]
         arguments[0] = torch.empty_strided(
             written.shape, written.stride(), dtype=written.dtype, device=written.device
         ).copy_(written)
-    return partial(callee.overload, *arguments, **kwargs)
+    return partial(callee.overload, *arguments, **named)
 
 
+@outside_graphs
 def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation:
     """Explain a call: every layer of the dispatcher that it meets, and the loop that it gets.
 
@@ -296,9 +344,11 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
     such as sparse ones, there is the dispatch alone.
 
     With `run=True` the call also runs, about twenty times, and is measured: `out` is written, an
-    operand of an in-place operator is copied first. Without, nothing runs. Raises what
-    `iterlab.plan` raises; ValueError for an unknown operator; with `run=True`, ValueError for
-    operands without data.
+    operand of an in-place operator is copied first, generators of random numbers stay as they are.
+    Without, nothing runs on the operands. Raises what the call raises for its shapes and dtypes, as
+    `iterlab.plan` does; ValueError for an unknown operator; with `run=True`, ValueError for
+    operands without data. What autograd or the dispatcher refuses is part of the explanation, and
+    with `run=True` a RuntimeError.
 
     >>> print(iterlab.explain("add", x, y.t()))
     """
@@ -319,6 +369,8 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
     calls: list[Planned] = []
     with undisturbed():
         facts = _twin_plan(callee, operands, inner) if plannable else None
+        if plannable and not transformed and not callee.is_iterlab:
+            _check(callee, operands, inner)
         if callee.entry is None and plannable and not transformed:
             calls = _inner_calls(callee.overload, operands, inner)
         if isinstance(facts, Plan) and callee.entry is not None:
@@ -334,8 +386,13 @@ def explain(op: Op, *args: Any, run: bool = False, **kwargs: Any) -> Explanation
             raise ValueError(
                 "iterlab: expected operands with data to run the call, got meta tensors"
             )
+        if layers.failure:
+            raise RuntimeError(f"iterlab: {layers.failure}")
         traffic = None if facts is None else facts.bytes
-        measured = measure(_repeatable(callee, given, kwargs), _device(given), traffic)
+        device = _device(given)
+        devices = [torch.cuda.current_device()] if device == "cuda" else []
+        with torch.random.fork_rng(devices):
+            measured = measure(_repeatable(callee, given, kwargs), device, traffic)
     return Explanation(
         callee, operands, kwargs, layers, facts, calls, aten, advice, launches, measured
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from iterlab.classify import COPY, REDUCTION, SCALAR, STRIDED, UNROLLED, VIEW, Twin, twin
+from iterlab.classify import COPY, RAISED, REDUCTION, SCALAR, STRIDED, UNROLLED, VIEW, Twin, twin
 from iterlab.copies import Rereads, describe, layout_text
 from iterlab.planning import dtype_name
 from iterlab.rate import add_seconds
@@ -27,8 +27,8 @@ _GAP_SECONDS = 10e-6
 @dataclass(frozen=True)
 class Finding:
     """One thing to look at. `kind` is "hidden copy", "repeated copy", "copy", "slow path",
-    "no kernel", "gaps", "graph break" or "compiling"; `seconds` is what it took in all `count`
-    times; `advice` is what to change.
+    "no kernel", "gaps", "graph break", "compiling" or "threads"; `seconds` is what it took in all
+    `count` times; `advice` is what to change.
     """
 
     kind: str
@@ -47,6 +47,11 @@ class Finding:
 def _seconds(node: Node) -> float:
     """Give what a node took: on a device where it has kernels there."""
     return node.on_device or node.seconds
+
+
+def _own_seconds(node: Node) -> float:
+    """Give what a node took itself: a cast that it calls is a copy, which is found on its own."""
+    return node.on_device or node.own or node.seconds
 
 
 def _copy(node: Node, rereads: Rereads) -> Finding | None:
@@ -104,13 +109,13 @@ def _far_from_memory(nodes: Iterable[Node]) -> Iterator[Finding]:
         found = twin(group[0])
         if found is None or found.facts.bytes < _LEAST_TRAFFIC:
             continue
-        fastest = min(map(_seconds, group))
+        fastest = min(map(_own_seconds, group))
         best = _allowed(group[0], found)
         if best < _SLOW_SHARE * fastest:
             why = "" if found.loop is None else f", because {found.loop.why}"
-            what = f"`{name}` takes {time_text(fastest)} a call{why}: {operands}"
+            what = f"`{name}` takes at least {time_text(fastest)} a call{why}: {operands}"
             advice = f"{_own_call(group[0], found)}; memory allows {time_text(best)} a call"
-            seconds = sum(map(_seconds, group))
+            seconds = sum(map(_own_seconds, group))
             yield Finding("slow path", line, what, advice, seconds, len(group))
 
 
@@ -134,10 +139,12 @@ def _of_nodes(trace: Trace) -> Iterator[Finding]:
         found = None
         if node.kind == "kernel":
             found = _of_kernel(node)
+        elif node.loop == RAISED:
+            continue
         elif node.loop == COPY or (node.name in ("aten::copy_", "aten::cat") and node.loop != VIEW):
             found = _copy(node, rereads)
         elif node.loop in (STRIDED, UNROLLED):
-            found = _slow_loop(node, node.loop, node.own or node.seconds)
+            found = _slow_loop(node, node.loop, _own_seconds(node))
         if found is not None:
             yield found
     slow = (node for node in trace.walk() if node.loop in (REDUCTION, SCALAR))
@@ -207,10 +214,19 @@ def _compiling(trace: Trace) -> Iterator[Finding]:
         yield Finding("compiling", "", what, advice, trace.compiling, count)
 
 
+def _threads(trace: Trace) -> Iterator[Finding]:
+    count = trace.unseen_threads
+    if count:
+        threads = "a thread, and what it" if count == 1 else f"{count} threads, and what they"
+        what = f"the code started {threads} ran is not in this profile"
+        advice = "iterlab profile --all-threads has it, but tells no repeated copies"
+        yield Finding("threads", "", what, advice, 0.0)
+
+
 def findings(trace: Trace) -> list[Finding]:
     """Find what to look at in a classified trace, what took longest first."""
     merged = _merged(_of_nodes(trace))
     large = [one for one in merged if one.seconds > _LEAST_SHARE * trace.work]
     large.sort(key=lambda one: -one.seconds)
-    rest = (_graph_breaks(trace), _gaps(trace), _compiling(trace), _views(trace))
+    rest = (_threads(trace), _graph_breaks(trace), _gaps(trace), _compiling(trace), _views(trace))
     return [*large, *(one for some in rest for one in some)]

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils._pytree import tree_leaves
+
+from iterlab.planning import rehearse
 
 
 @dataclass(frozen=True)
 class Context:
     """What a layer's kernel sees: the overload, its tensors, and the level of the torch.func
-    transform that it runs in (0: none).
+    transform that it runs in (0: none). Outside transforms, `args` and `kwargs` are the call's.
     """
 
     overload: torch._ops.OpOverload[..., Any]
     tensors: tuple[torch.Tensor, ...]
     level: int
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def rehearsal(self) -> Any:
+        """What the call gives for operands without data, as autograd sees them, or the error that
+        it raises. None under transforms.
+        """
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            return None
+        try:
+            return rehearse(self.overload, self.args, self.kwargs)
+        except (RuntimeError, IndexError, ValueError, TypeError) as error:
+            return error
 
     def fake_mode(self) -> str:
         """Name the mode that computes shapes only, "" where there is none."""
@@ -53,14 +73,47 @@ _FIXED = {
 }
 
 
+def _records(context: Context) -> bool:
+    requires = context.level > 0 or any(one.requires_grad for one in context.tensors)
+    return torch.is_grad_enabled() and requires
+
+
 def _autograd(text: str, context: Context) -> str:
     if "[math kernel]" in text:
         return "composite: unfolds into other operators here, each with its own backward"
     if not torch.is_grad_enabled():
         return "grad mode is off: records nothing, calls on below"
-    if context.level == 0 and not any(one.requires_grad for one in context.tensors):
+    if not _records(context):
         return "no operand requires grad: records nothing, calls on below"
+    results = [one for one in tree_leaves(context.rehearsal) if isinstance(one, torch.Tensor)]
+    if any(type(one.grad_fn).__name__ == "NotImplemented" for one in results):
+        return "there is no derivative: calls on below, backward through the result raises"
+    if results and not any(one.requires_grad for one in results):
+        return "the result has no derivative: records nothing, calls on below"
     return "records the node for backward, calls on below"
+
+
+# The keys whose kernel gives the result.
+_BACKENDS = re.compile(r"(Sparse|SparseCsr|Quantized|NestedTensor)?(CPU|CUDA|Meta|MPS|XPU)$")
+
+
+def is_backend(key: str) -> bool:
+    """Say whether a kernel of `key` gives the result, and calls none below."""
+    return _BACKENDS.match(key) is not None
+
+
+def refusal(key: str, text: str, context: Context) -> str:
+    """Say which error autograd raises for the call itself, such as a write to a leaf that requires
+    grad; "" where it raises none.
+    """
+    unfolds = "[math kernel]" in text
+    if not key.startswith("Autograd") or unfolds or not _records(context):
+        return ""
+    error = context.rehearsal
+    if not isinstance(error, RuntimeError) or isinstance(error, NotImplementedError):
+        return ""
+    first, _, _ = str(error).partition("\n")
+    return f"{type(error).__name__}: {first}"
 
 
 def _autocast(key: str) -> str:

@@ -62,9 +62,14 @@ class _Profile(torch.profiler.profile):
                 lazy.add("_inductor")
 
 
+def is_profiling() -> bool:
+    """Say whether a profiler of torch is active. There is one at most: a second ends the first."""
+    return torch.autograd.profiler._is_profiler_enabled
+
+
 def refuse_nesting() -> None:
     """Raise RuntimeError inside a profile: one of its own would end the one around it."""
-    if torch.autograd.profiler._is_profiler_enabled:
+    if is_profiling():
         raise RuntimeError("iterlab: expected no active profiler, got a call inside one's block")
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 _F = torch._C._functorch
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 def _unbatched(args: Sequence[Any], level: int) -> list[Any]:
@@ -83,3 +87,17 @@ def undisturbed() -> Iterator[None]:
         torch.no_grad(),
     ):
         yield
+
+
+def outside_graphs(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Make torch.compile call a function as it is: what it asks the process is nothing to trace."""
+
+    @wraps(function)
+    def call(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        if torch.compiler.is_compiling():  # Dynamo reads this branch, and leaves its graph
+            untraced = torch.compiler.disable(function)  # type: ignore[no-untyped-call]
+            result: Result = untraced(*args, **kwargs)
+            return result
+        return function(*args, **kwargs)
+
+    return call

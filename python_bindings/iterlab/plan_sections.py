@@ -126,6 +126,7 @@ def plan_sections(
     run = [
         ("path", f"{facts.path}, because {reasons.path(facts)} ({facts.reason})"),
         *([("tile", reasons.tile(facts))] if device == "cpu" else []),
+        *([("small", reasons.small(facts))] if device == "cpu" and facts.small else []),
         *_work_lines(entry, facts, device, launches),
         ("memory", f"{bytes_text(facts.bytes)}, each element once"),
         ("expected", _expected_text(facts.bytes, device)),

@@ -4,18 +4,19 @@ touching data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from iterlab import _C
 from iterlab.callee import Overload, functional_overload, resolve
-from iterlab.physical import undisturbed
+from iterlab.physical import outside_graphs, undisturbed
 from iterlab.table import OpEntry
 
 Tensors = Sequence["torch.Tensor | complex"]
@@ -51,7 +52,8 @@ class Plan:
     call allocates. `loop_shape` has the dims in iteration order, fastest first, coalesced;
     `permutation` says which dim of `shape` each was before coalescing (empty if all operands share
     one dense layout). `tile` is (elements along the innermost dim, rows). `bytes` counts each
-    distinct element once.
+    distinct element once. `small` says that on a CPU so small a call is one run of the kernel, for
+    which no plan is made, unless it is profiled.
     """
 
     op: str
@@ -72,6 +74,7 @@ class Plan:
     legal_paths: tuple[str, ...]
     tile: tuple[int, int]
     bytes: int
+    small: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Give the plan as plain data, for JSON."""
@@ -133,12 +136,14 @@ def has_strides(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and not tensor.is_nested
 
 
-def describe(operand: torch.Tensor | complex) -> _C.Operand:
-    """Describe a tensor or a Python number to the planner."""
+def describe(operand: torch.Tensor | complex, name: str = "a tensor") -> _C.Operand:
+    """Describe a tensor or a Python number to the planner; errors call it `name`."""
     if isinstance(operand, torch.Tensor):
         if not has_strides(operand):
             layout = "nested" if operand.is_nested else str(operand.layout).removeprefix("torch.")
-            raise NotImplementedError(f"iterlab: expected strided tensors, got a {layout} one")
+            raise NotImplementedError(
+                f"iterlab: expected strided tensors, got {name}, a {layout} one"
+            )
         address = operand.data_ptr() if _has_data(operand) else 0
         return _C.Operand(
             list(operand.shape), list(operand.stride()), dtype_name(operand.dtype), False, address
@@ -146,7 +151,7 @@ def describe(operand: torch.Tensor | complex) -> _C.Operand:
     if isinstance(operand, bool | int | float | complex):
         return _C.Operand([], [], dtype_name(torch.tensor(operand).dtype), wrapped_number=True)
     raise TypeError(
-        f"iterlab: expected tensors and numbers as operands, got {type(operand).__name__}"
+        f"iterlab: expected a tensor or a number as {name}, got {type(operand).__name__}"
     )
 
 
@@ -160,8 +165,8 @@ def _plan_elementwise(
     dtype = arguments.get("dtype")
     facts = _C.make_plan(
         entry.name,
-        [describe(tensor) for tensor in tensors],
-        None if out is None else describe(out),
+        [describe(one, name) for one, name in zip(tensors, entry.inputs, strict=True)],
+        None if out is None else describe(out, "out"),
         inplace,
         "" if dtype is None else dtype_name(dtype),
         dtype_name(torch.get_default_dtype()),
@@ -183,6 +188,43 @@ def _without_data(value: Any, device: torch.device | str | None = None) -> Any:
     return torch.empty_strided(
         value.shape, value.stride(), dtype=value.dtype, device=device or value.device
     )
+
+
+def _as_autograd_sees(value: Any) -> Any:
+    """Give a tensor's like on device "meta": a leaf, or a view of one, where the tensor is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    base = value._base
+    if value.requires_grad and not value.is_leaf and base is not None and base.is_leaf:
+        leaf = _as_autograd_sees(base)
+        return leaf.as_strided(value.shape, value.stride(), value.storage_offset())
+    like = _without_data(value, "meta").requires_grad_(value.requires_grad)
+    return like if value.is_leaf else like.clone()
+
+
+def rehearse(overload: Overload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Run a call on operands without data, and give its results as autograd makes them. Raises what
+    the call itself would raise; NotImplementedError where the operator does not run without data.
+    """
+    given = tree_leaves((tuple(args), dict(kwargs)))
+    tensors = [one for one in given if isinstance(one, torch.Tensor)]
+    placed = any(isinstance(one, torch.device) for one in given)
+    if placed or not tensors or not all(map(has_strides, tensors)):
+        raise NotImplementedError
+    grad = torch.is_grad_enabled()
+    with undisturbed(), torch.inference_mode(False):
+        with torch.enable_grad():
+            operands, named = tree_map(_as_autograd_sees, (tuple(args), dict(kwargs)))
+        try:
+            with torch.set_grad_enabled(grad), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return overload(*operands, **named)
+        except AssertionError as error:  # of a Meta kernel in Python: the call itself has none
+            raise NotImplementedError from error
+        except RuntimeError as error:
+            if "meta" in str(error).lower():
+                raise NotImplementedError from error
+            raise
 
 
 def _results_on_meta(
@@ -253,10 +295,10 @@ def _plan_reduction(
     dim, dtype = given.get("dim"), given.get("dtype")
     facts = _C.make_reduce_plan(
         entry.name,
-        describe(args[0]),
+        describe(args[0], entry.inputs[0]),
         [dim] if isinstance(dim, int) else None if dim is None else list(dim),
         given.get("keepdim", False),
-        describe(outputs[0]) if outputs else None,
+        describe(outputs[0], "out") if outputs else None,
         "" if dtype is None else dtype_name(dtype),
         entry.overload,
         _reduction_number(given),
@@ -270,6 +312,7 @@ def _plan_reduction(
     return ReductionPlan(dims=tuple(facts.pop("dims")), results=results, **facts)
 
 
+@outside_graphs
 def plan(
     op: str, *args: Any, out: torch.Tensor | None = None, **kwargs: Any
 ) -> Plan | ReductionPlan:

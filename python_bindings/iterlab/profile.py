@@ -17,6 +17,7 @@ from rich.tree import Tree
 from iterlab.classify import COPY, KINDS, SCALAR, STRIDED, UNROLLED, classify
 from iterlab.findings import Finding, findings
 from iterlab.measured import refuse_nesting
+from iterlab.physical import outside_graphs
 from iterlab.record import record, warm_up
 from iterlab.trace import Node, Trace, short_line, source_text
 from iterlab.units import time_text
@@ -64,8 +65,8 @@ def merge(nodes: Iterable[Node]) -> tuple[Row, ...]:
         loops.setdefault((node.kind, node.name), set()).add(node.loop)
     groups: dict[tuple[str, str, str], list[Node]] = {}
     for node in nodes:
-        # Of some calls the profile doesn't show that they did work; they belong to the others.
-        known = loops[node.kind, node.name] - {""}
+        # Of some calls the profile doesn't show that they did work; they belong to those that did.
+        known = loops[node.kind, node.name] & set(KINDS)
         loop = node.loop or (next(iter(known)) if len(known) == 1 else "")
         groups.setdefault((node.kind, node.name, loop), []).append(node)
     rows = [
@@ -248,16 +249,18 @@ def _findings(found: Sequence[Finding]) -> Table:
     return table
 
 
+@outside_graphs
 def profile(function: Callable[..., object], *args: Any, **kwargs: Any) -> Profile:
     """Profile a call of `function` with these arguments.
 
     It runs twice: the first run warms up and is not counted. Python lines are those of the nearest
-    frame outside torch. Raises RuntimeError inside another profile.
+    frame outside torch. Where the first run starts threads, all threads count, without lines, and
+    no repeated copies are found. Raises RuntimeError inside another profile, and where the function
+    runs a profiler of its own.
 
     >>> print(iterlab.profile(model, x))
     >>> iterlab.profile(model, x).save_html("report.html")
     """
     refuse_nesting()
     work = partial(function, *args, **kwargs)
-    warm_up(work)
-    return Profile(record(work))
+    return Profile(record(work, all_threads=warm_up(work)))

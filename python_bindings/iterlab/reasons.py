@@ -158,6 +158,13 @@ def tile(facts: Plan) -> str:
     return f"{shape} elements; buffers of {', '.join(buffers)}" if buffers else f"{shape} elements"
 
 
+def small(facts: Plan) -> str:
+    """Say how a call of few elements is computed without a plan."""
+    gathered = [f"`{one.name}`" for one in facts.operands if one.staged and not one.is_output]
+    first = f"{' and '.join(gathered)} copied element by element, then " if gathered else ""
+    return f"no plan is made for so few elements: {first}one run, unless the call is profiled"
+
+
 def staged(operand: OperandPlan, facts: Plan) -> str:
     """Say whether tiles of an operand are used in place, and if not, what staging does."""
     if facts.path == "generic":

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch._C._autograd import DeviceType
+from torch._C._profiler import _ExperimentalConfig
 from torch.autograd.profiler_util import FunctionEvent
 from torch.overrides import TorchFunctionMode
 
-from iterlab.measured import quiet_profile
+from iterlab.measured import is_profiling, quiet_profile
 from iterlab.trace import GraphBreak, Node, Tensor, Trace, events_of
 
 Operands = dict[tuple[int, str], tuple[Tensor | None, ...]]
@@ -198,10 +202,33 @@ def _graph_breaks() -> list[tuple[str, str]]:
     return breaks
 
 
-def warm_up(work: Callable[[], object]) -> None:
-    """Run `work` as `record` will: what torch.compile makes now is then found again."""
-    with _Lines():
+@contextmanager
+def _started_threads() -> Iterator[list[str]]:
+    """Collect the names of the threads that start inside the block, but for those of torch."""
+    names: list[str] = []
+    start = threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        if not sys._getframe(1).f_code.co_filename.startswith(_LIBRARIES):
+            names.append(thread.name)
+        start(thread)
+
+    threading.Thread.start = noted  # type: ignore[assignment, method-assign]
+    try:
+        yield names
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]
+
+
+def warm_up(work: Callable[[], object]) -> bool:
+    """Run `work` as `record` will: what torch.compile makes now is then found again. Say whether
+    other threads may have a part in the work.
+    """
+    others = (one for one in threading.enumerate() if one is not threading.current_thread())
+    waiting = any(not (one.daemon or one is threading.main_thread()) for one in others)
+    with _Lines(), _started_threads() as started:
         work()
+    return waiting or bool(started)
 
 
 def _breaks_since(before: int) -> tuple[GraphBreak, ...]:
@@ -223,12 +250,28 @@ def read(profiler: torch.profiler.profile, breaks: tuple[GraphBreak, ...] = ()) 
     return Trace(roots, (end - nodes.origin) * 1e-6, nodes.origin, breaks, profiler)
 
 
-def record(work: Callable[[], object]) -> Trace:
-    """Run `work` once under the profiler."""
+def record(work: Callable[[], object], all_threads: bool = False) -> Trace:
+    """Run `work` once under the profiler. Raises RuntimeError where it runs a profiler of its own:
+    that ends this one, and nothing is left of what ran before.
+
+    A profile of all threads has no memory: it doesn't tell tensors apart that had one address.
+    """
     before = len(_graph_breaks())
-    # A profile of memory tells tensors apart that had one address after each other.
-    with quiet_profile(record_shapes=True, profile_memory=True) as profiler, _Lines():
+    profiler = quiet_profile(
+        record_shapes=True,
+        profile_memory=not all_threads,
+        experimental_config=_ExperimentalConfig(profile_all_threads=all_threads),
+    )
+    with profiler, _Lines(), _started_threads() as started:
         work()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-    return read(profiler, _breaks_since(before))
+        complete = is_profiling()
+    if not complete:
+        raise RuntimeError(
+            "iterlab: expected work without a profiler of its own: what it ran, such as "
+            "torch.profiler, ended this profile, and nothing of it is left"
+        )
+    unseen = 0 if all_threads else len(started)
+    trace = read(profiler, _breaks_since(before))
+    return replace(trace, tells_memory=not all_threads, unseen_threads=unseen)

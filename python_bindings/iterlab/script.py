@@ -30,8 +30,11 @@ def _print_traceback(error: Exception, script: str) -> None:
     traceback.print_exception(type(error), error, frames)
 
 
-def profile_script(script: str, arguments: Sequence[str] = ()) -> tuple[Profile, int]:
-    """Run a script under the profiler: (its profile, its exit code).
+def profile_script(
+    script: str, arguments: Sequence[str] = (), all_threads: bool = False
+) -> tuple[Profile, int]:
+    """Run a script under the profiler: (its profile, its exit code). With `all_threads`, what other
+    threads run counts too.
 
     It runs once, imports and first calls included. Where it raises, its traceback is printed, as
     Python would, and the profile is of what ran until then. Raises ValueError where there is no
@@ -57,7 +60,7 @@ def profile_script(script: str, arguments: Sequence[str] = ()) -> tuple[Profile,
     sys.argv = [script, *arguments]
     sys.path = [str(Path(script).resolve().parent), *sys.path]
     try:
-        trace = record(work)
+        trace = record(work, all_threads)
     finally:
         sys.argv, sys.path = before
     return Profile(trace), code

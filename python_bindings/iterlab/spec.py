@@ -79,6 +79,10 @@ ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 EXAMPLE = "'f32[4096,4096].t()', 'bf16[8,3,32,32].channels_last()' or 2.5"
 
 
+class TooLarge(ValueError):
+    """An operand that does not fit into memory."""
+
+
 class _Reader:
     """Reads one spec. Every fault is a ValueError that names the spec and what was expected."""
 
@@ -214,18 +218,16 @@ def values(
 
     Floating and complex ones are normally distributed, integers are in [0, 100), a bool is a coin.
     On device "meta" it has no values and costs no memory; unless `filled`, its memory is left as it
-    was. Raises ValueError where memory does not suffice.
+    was. Raises TooLarge where memory does not suffice.
     """
-    if device == "meta":
-        return torch.empty(shape, dtype=dtype, device=device)
     count = math.prod(shape)
     try:
         flat = torch.empty(count, dtype=dtype, device=device)
     except (RuntimeError, TypeError):  # not so much memory; a number that is no int64
-        raise ValueError(
+        raise TooLarge(
             f"iterlab: expected a shape that fits into memory, got {shape} of {dtype}"
         ) from None
-    if not filled:
+    if device == "meta" or not filled:
         return flat.view(shape)
     pattern = _pattern(dtype)
     whole = count // pattern.numel() * pattern.numel()
@@ -256,7 +258,8 @@ def parse(text: str, device: str = "cpu", filled: bool = True) -> Operand:
 
     The tensor has reproducible values (see `values`), or none on device "meta", which is enough to
     plan a call; unless `filled`, its values are whatever stood in memory. Raises ValueError, in one
-    line, for anything that is not a dtype, a shape and a chain of known views.
+    line, for anything that is not a dtype, a shape and a chain of known views; TooLarge, which is
+    one, where memory does not suffice.
 
     >>> parse("f32[2,3].t()").stride()
     (1, 3)

@@ -111,7 +111,9 @@ class GraphBreak:
 class Trace:
     """What a run did: the roots of the tree, its seconds, and why torch.compile split graphs.
 
-    `origin` is the time of the first event, in the profiler's microseconds.
+    `origin` is the time of the first event, in the profiler's microseconds. `tells_memory` says
+    whether tensors of one `id` are one tensor, and not several at one address, one after another.
+    `unseen_threads` counts threads that the run started and the profiler did not see.
     """
 
     roots: tuple[Node, ...]
@@ -119,6 +121,8 @@ class Trace:
     origin: float
     graph_breaks: tuple[GraphBreak, ...]
     profiler: torch.profiler.profile
+    tells_memory: bool = True
+    unseen_threads: int = 0
 
     @cached_property
     def compiling(self) -> float:
