@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
@@ -224,6 +226,19 @@ def test_work_in_other_threads_counts() -> None:
 
     counts = {name: count for name, _, count, _ in iterlab.profile(work).table}
     assert (counts["aten::add"], counts["aten::mul"]) == (20, 1)
+
+
+def test_threads_that_wait_have_no_part() -> None:
+    x, row = torch.randn(64, 64), torch.randn(64)
+
+    def work() -> list[torch.Tensor]:
+        return [x @ row.bfloat16().float() for _ in range(3)]
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(int).result() == 0
+        time.sleep(0.2)  # its thread has started, and waits
+        assert iterlab.profile(work).trace.tells_memory
+        assert not iterlab.profile(lambda: pool.submit(work).result()).trace.tells_memory
 
 
 def test_a_profile_of_a_script_says_that_threads_are_missing(

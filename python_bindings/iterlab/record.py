@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,15 +220,27 @@ def _started_threads() -> Iterator[list[str]]:
         threading.Thread.start = start  # type: ignore[method-assign]
 
 
+def _schedules() -> dict[int | None, str]:
+    """What Linux counts of each other thread, daemons left out: it stays while a thread waits."""
+    own = (threading.current_thread(), threading.main_thread())
+    found = {}
+    for one in threading.enumerate():
+        if not (one.daemon or one in own):
+            with suppress(OSError):  # the thread has ended, or the system is another
+                path = Path(f"/proc/self/task/{one.native_id}/schedstat")
+                found[one.native_id] = path.read_text()
+    return found
+
+
 def warm_up(work: Callable[[], object]) -> bool:
     """Run `work` as `record` will: what torch.compile makes now is then found again. Say whether
-    other threads may have a part in the work.
+    other threads may have a part in the work: threads that it starts, or those of a pool that ran.
     """
-    others = (one for one in threading.enumerate() if one is not threading.current_thread())
-    waiting = any(not (one.daemon or one is threading.main_thread()) for one in others)
+    before = _schedules()
     with _Lines(), _started_threads() as started:
         work()
-    return waiting or bool(started)
+    after = _schedules()
+    return bool(started) or any(after.get(one) != text for one, text in before.items())
 
 
 def _breaks_since(before: int) -> tuple[GraphBreak, ...]:
