@@ -63,6 +63,12 @@ bool is_differentiable(at::ScalarType dtype) {
 
 }  // namespace
 
+NodePtr<ag::Node> refusing_node(const OpInfo& op, bool has_tangents, ag::edge_list edges) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!has_tangents, "Trying to use forward AD with iterlab::", op.name,
+                              " that does not support it because it has no derivative");
+  return make_node<ag::NotImplemented>("iterlab::" + std::string(op.name), std::move(edges));
+}
+
 struct ElementwiseGrad::Node : ag::Node {
   const OpInfo* op = nullptr;
   const Derivative* derivative = nullptr;
@@ -151,13 +157,9 @@ void ElementwiseGrad::finish(const Tensor& result) {
   }
 }
 
-// An operator without a derivative is no constant: asking for its gradient is an error, which the
-// engine comes to only by way of edges that lead on.
 void ElementwiseGrad::refuse_to_differentiate(const Tensor& result) const {
-  TORCH_CHECK_NOT_IMPLEMENTED(!has_tangents_, "Trying to use forward AD with iterlab::", op_.name,
-                              " that does not support it because it has no derivative");
+  const auto node = refusing_node(op_, has_tangents_, edges());
   if (!requires_grad_) return;
-  const auto node = make_node<ag::NotImplemented>("iterlab::" + std::string(op_.name), edges());
   if (in_place_) {
     ag::rebase_history(result, node);
   } else {

@@ -28,6 +28,12 @@ NodePtr<Node> make_node(Args&&... args) {
 }
 #endif
 
+// The node of a result whose operator has no derivative. Such an operator is no constant: asking
+// for its gradient is an error, which the engine comes to only by way of edges that lead on. Raises
+// where there are tangents.
+NodePtr<torch::autograd::Node> refusing_node(const OpInfo& op, bool has_tangents,
+                                             torch::autograd::edge_list edges);
+
 // One call of an elementwise operator under autograd: made before the call, finished with its
 // result.
 class ElementwiseGrad {

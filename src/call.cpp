@@ -56,13 +56,11 @@ void run(const Plan& plan, const Arguments& arguments, const at::Tensor& result,
 
 at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output) {
   const bool recorded = is_recorded();
-  if (!recorded) {
-    at::Tensor result = call_small(op, arguments, output);
-    if (result.defined()) return output.kind == OutputKind::Allocated ? result : at::Tensor();
-  }
+  at::Tensor allocated;
+  if (!recorded && call_small(op, arguments, output, allocated)) return allocated;
   Plan plan;
   plan_call(op, arguments, output, recorded, plan);
-  at::Tensor allocated = make_result(plan, output);
+  allocated = make_result(plan, output);
   const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
   warn_of_uint8_conditions(op, arguments);
   if (plan.numel == 0) return allocated;

@@ -55,9 +55,9 @@ constexpr size_t kDefaultKept = 0;
 // Freed memory that is not offered to the system: Note [Fresh outputs].
 constexpr size_t kMostWarm = size_t{128} << 20;
 
-class LargeMemory final : public c10::Allocator {
+class LargeMemory {
  public:
-  c10::DataPtr allocate(size_t bytes) override {
+  c10::DataPtr allocate(size_t bytes) {
     c10::Allocator* const owner = c10::GetCPUAllocator();
     // An allocator whose memory is more than its address, or one whose memory is being counted.
     if (owner->raw_deleter() == nullptr || c10::memoryProfilingEnabled())
@@ -70,10 +70,6 @@ class LargeMemory final : public c10::Allocator {
     }
     used_.emplace(block.data, block);
     return {block.data, block.data, &free, c10::Device(c10::DeviceType::CPU)};
-  }
-
-  void copy_data(void* to, const void* from, size_t bytes) const override {
-    default_copy_data(to, from, bytes);
   }
 
   // A process may be forked while another thread is at work here: the child has its own copy of
@@ -168,6 +164,6 @@ size_t most_kept_memory() {
   return size_t{mebibytes} << 20;
 }
 
-c10::Allocator& large_memory() { return the_memory(); }
+c10::DataPtr allocate_large(size_t bytes) { return the_memory().allocate(bytes); }
 
 }  // namespace iterlab

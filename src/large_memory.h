@@ -22,7 +22,7 @@ inline constexpr size_t kLargeFrom = size_t{4} << 20;
 // What ITERLAB_KEPT_MEMORY says, in bytes.
 size_t most_kept_memory();
 
-// The allocator of large outputs on the CPU. Any thread may allocate and free.
-c10::Allocator& large_memory();
+// Memory of a large output on the CPU. Any thread may allocate and free.
+c10::DataPtr allocate_large(size_t bytes);
 
 }  // namespace iterlab

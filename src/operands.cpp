@@ -10,7 +10,6 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/as_strided.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace iterlab {
@@ -226,11 +225,7 @@ void check_parameters(const OpInfo& op, const Arguments& arguments, DType common
     }
     check_fits(op, as_scalar(value), common_dtype);
   }
-  const auto* const end = arguments.symbolic + arguments.num_parameters;
-  if (op.refuses_parameters == nullptr ||
-      std::find_if(arguments.symbolic, end, [](const at::Scalar* one) { return one != nullptr; }) !=
-          end)
-    return;
+  if (op.refuses_parameters == nullptr || arguments.has_symbolic_parameters()) return;
   const Refusal refusal = op.refuses_parameters(arguments.parameters, common_dtype);
   if (refusal.expected != nullptr)
     throw PlanError(refusal.kind, op, std::string("expected ") + refusal.expected);

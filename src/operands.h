@@ -11,6 +11,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DefaultDtype.h>
 
+#include <algorithm>
+
 namespace iterlab {
 
 inline constexpr int kMaxScalarOperands = 3;
@@ -52,6 +54,11 @@ struct Arguments {
   // it has no value.
   std::optional<at::Scalar> number(int i) const;
 
+  bool has_symbolic_parameters() const {
+    return std::any_of(symbolic, symbolic + num_parameters,
+                       [](const at::Scalar* one) { return one != nullptr; });
+  }
+
  private:
   void add_number(const Number& number) {
     symbolic[num_parameters] = nullptr;
@@ -61,6 +68,7 @@ struct Arguments {
 
 Operand as_operand(const at::Tensor& tensor);
 at::IntArrayRef as_sizes(const Dims& dims);
+
 // Note [Symbolic numbers]
 // While a graph is traced, a number may be a symbol: a size, a float that is an argument. Its value
 // must not be asked for, or the graph is for that value alone. So it stays the at::Scalar that was

@@ -72,7 +72,7 @@ c10::DataPtr allocate_small(size_t bytes) {
 class OutputMemory final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    if (bytes >= kLargeFrom) return large_memory().allocate(bytes);
+    if (bytes >= kLargeFrom) return allocate_large(bytes);
     c10::Allocator* const owner = c10::GetCPUAllocator();
     const bool keeps = keeps_memory_ && 0 < bytes && bytes <= kSmallTo &&
                        owner == c10::GetDefaultCPUAllocator() && !c10::memoryProfilingEnabled();

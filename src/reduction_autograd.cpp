@@ -5,7 +5,6 @@
 #include <ATen/ops/real.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 namespace iterlab {
@@ -97,14 +96,10 @@ void ReductionGrad::record(const ReduceResults& results) {
   if (node_ && ag::compute_requires_grad(input_)) ag::set_history(differentiable, node_);
 }
 
-// As an elementwise operator without a derivative does.
 void ReductionGrad::refuse_to_differentiate(const std::vector<Tensor>& results) const {
-  TORCH_CHECK_NOT_IMPLEMENTED(!input_._fw_grad(/*level=*/0).defined(),
-                              "Trying to use forward AD with iterlab::", op_.name,
-                              " that does not support it because it has no derivative");
-  if (!ag::compute_requires_grad(input_)) return;
-  ag::set_history(results, make_node<ag::NotImplemented>("iterlab::" + std::string(op_.name),
-                                                         ag::collect_next_edges(input_)));
+  const bool has_tangents = input_._fw_grad(/*level=*/0).defined();
+  const auto node = refusing_node(op_, has_tangents, ag::collect_next_edges(input_));
+  if (ag::compute_requires_grad(input_)) ag::set_history(results, node);
 }
 
 void ReductionGrad::save(const ReduceResults& results) {

@@ -33,13 +33,7 @@ struct SmallKernel {
 
 // Null where operands of one dtype are not simply handed to the kernel.
 std::unique_ptr<SmallKernel> plan_kernel(const OpInfo& op, DType dtype) {
-  const bool takes_tensors = op.num_inputs <= kMostInputs && op.num_outputs == 1 &&
-                             op.bool_inputs == 0 && op.number_inputs == 0 &&
-                             op.unread_inputs == 0 && !op.preserves_strides &&
-                             op.promotion != Promotion::ToArgument;
-  const bool has_default_dtype =
-      op.promotion == Promotion::IntToFloat && is_integral(dtype, true);  // which may be set anew
-  if (!takes_tensors || has_default_dtype) return nullptr;
+  if (op.num_inputs > kMostInputs || op.unread_inputs != 0) return nullptr;
   constexpr int64_t kSize = 2, kStride = 1;
   Operands operands;
   operands.num_outputs = 1;
@@ -200,28 +194,6 @@ bool fill_small_shape(const Inputs& inputs, SmallShape& shape) {
   return 0 < shape.numel && shape.numel <= kMostGathered;
 }
 
-void run(const OpInfo& op, const SmallKernel& kernel, const Arguments& arguments, int64_t numel,
-         const at::Tensor& result, char* (&data)[kMostInputs + 1]) {
-  data[0] = static_cast<char*>(result.mutable_data_ptr());
-  Number buffer[kMaxParameters + 1];
-  kernel.kernel(numel, data, functor_numbers(op, arguments, kernel.common_dtype, buffer));
-}
-
-at::Tensor call_contiguous(const OpInfo& op, const SmallKernel& kernel, const Arguments& arguments,
-                           Output output) {
-  const at::Tensor& first = *arguments.tensors[0];
-  const int64_t numel = first.numel();
-  const bool allocates = output.kind == OutputKind::Allocated;
-  check_parameters(op, arguments, kernel.common_dtype);
-  check_numbers(op, arguments, kernel.common_dtype);
-  at::Tensor result = allocates ? empty_cpu(first.sizes(), kernel.result_dtype) : *output.tensor;
-  char* data[kMostInputs + 1];
-  for (int i = 0; i < arguments.num_tensors; ++i)
-    data[i + 1] = const_cast<char*>(data_of(*arguments.tensors[i]));
-  run(op, kernel, arguments, numel, result, data);
-  return result;
-}
-
 // A new result of dims that are not in order, in the layout that the planner chooses; `shape` is
 // put in its order.
 at::Tensor order(const OpInfo& op, const Arguments& arguments, DType result_dtype,
@@ -273,28 +245,10 @@ void gather(const SmallShape& shape, int input, int64_t element, const char* dat
   }
 }
 
-at::Tensor call_gathered(const OpInfo& op, const SmallKernel& kernel, const Arguments& arguments,
-                         SmallShape& shape) {
-  check_parameters(op, arguments, kernel.common_dtype);
-  check_numbers(op, arguments, kernel.common_dtype);
-  at::Tensor result = shape.in_order ? empty_cpu({shape.sizes, static_cast<size_t>(shape.ndim)},
-                                                 kernel.result_dtype)
-                                     : order(op, arguments, kernel.result_dtype, shape);
-  alignas(64) char packed[kMostInputs][kMostGathered * kWidestElement];
-  char* data[kMostInputs + 1];
-  for (int i = 0; i < arguments.num_tensors; ++i) {
-    const at::Tensor& input = *arguments.tensors[i];
-    const bool in_place = is_one_run(shape, i);
-    data[i + 1] = in_place ? const_cast<char*>(data_of(input)) : packed[i];
-    if (!in_place) gather(shape, i, element_size(input.scalar_type()), data_of(input), packed[i]);
-  }
-  run(op, kernel, arguments, shape.numel, result, data);
-  return result;
-}
-
 // How a small call is computed, if it is one; null kernel where it is not.
 struct SmallCall {
   const SmallKernel* kernel = nullptr;
+  int64_t numel = 0;
   bool gathers = false;
   SmallShape shape;  // where operands are gathered
 };
@@ -306,18 +260,43 @@ SmallCall small_call(const OpInfo& op, const Inputs& inputs, bool rounds, const 
   if (rounds || !are_of_one_dtype(inputs) || forced_path()) return call;
   const SmallKernel* const kernel = small_kernel(op, inputs[0].dtype());
   if (kernel == nullptr) return call;
-  int64_t numel = 0;
   if (are_contiguous_of_one_shape(inputs)) {
-    numel = c10::multiply_integers(inputs[0].sizes());
-    if (output != nullptr && !can_write(*output, *kernel, numel, inputs)) return call;
+    call.numel = c10::multiply_integers(inputs[0].sizes());
+    if (output != nullptr && !can_write(*output, *kernel, call.numel, inputs)) return call;
   } else {
     if (output != nullptr) return call;
     call.gathers = true;
-    if (fill_small_shape(inputs, call.shape)) numel = call.shape.numel;
+    if (fill_small_shape(inputs, call.shape)) call.numel = call.shape.numel;
   }
-  if (numel > 0 && static_cast<double>(numel) * kernel->work < 2 * cpu::kGrainBytes)
-    call.kernel = kernel;
+  const double work = static_cast<double>(call.numel) * kernel->work;
+  if (call.numel > 0 && work < 2 * cpu::kGrainBytes) call.kernel = kernel;
   return call;
+}
+
+at::Tensor new_result(const OpInfo& op, const Arguments& arguments, SmallCall& call) {
+  const DType dtype = call.kernel->result_dtype;
+  if (!call.gathers) return empty_cpu(arguments.tensors[0]->sizes(), dtype);
+  SmallShape& shape = call.shape;
+  if (!shape.in_order) return order(op, arguments, dtype, shape);
+  return empty_cpu({shape.sizes, static_cast<size_t>(shape.ndim)}, dtype);
+}
+
+// `call.shape` is in the result's order.
+void run(const OpInfo& op, const Arguments& arguments, const SmallCall& call,
+         const at::Tensor& result) {
+  alignas(64) char packed[kMostInputs][kMostGathered * kWidestElement];
+  char* data[kMostInputs + 1];
+  data[0] = static_cast<char*>(result.mutable_data_ptr());
+  for (int i = 0; i < arguments.num_tensors; ++i) {
+    const at::Tensor& input = *arguments.tensors[i];
+    const bool in_place = !call.gathers || is_one_run(call.shape, i);
+    data[i + 1] = in_place ? const_cast<char*>(data_of(input)) : packed[i];
+    if (!in_place)
+      gather(call.shape, i, element_size(input.scalar_type()), data_of(input), packed[i]);
+  }
+  Number buffer[kMaxParameters + 1];
+  const SmallKernel& kernel = *call.kernel;
+  kernel.kernel(call.numel, data, functor_numbers(op, arguments, kernel.common_dtype, buffer));
 }
 
 }  // namespace
@@ -329,20 +308,24 @@ bool is_small_call(const OpInfo& op, const Operands& operands) {
              .kernel != nullptr;
 }
 
-at::Tensor call_small(const OpInfo& op, const Arguments& arguments, Output output) {
+bool call_small(const OpInfo& op, const Arguments& arguments, Output output,
+                at::Tensor& allocated) {
   for (int i = 0; i < arguments.num_tensors; ++i) {
-    if (!arguments.tensors[i]->is_cpu()) return {};
+    if (!arguments.tensors[i]->is_cpu()) return false;
   }
   std::optional<TensorView> given;
   if (output.kind != OutputKind::Allocated) {
-    if (!output.tensor->is_cpu()) return {};
+    if (!output.tensor->is_cpu()) return false;
     given.emplace(*output.tensor);
   }
   SmallCall call =
       small_call(op, TensorInputs{arguments}, rounds(op, arguments), given ? &*given : nullptr);
-  if (call.kernel == nullptr) return {};
-  return call.gathers ? call_gathered(op, *call.kernel, arguments, call.shape)
-                      : call_contiguous(op, *call.kernel, arguments, output);
+  if (call.kernel == nullptr) return false;
+  check_parameters(op, arguments, call.kernel->common_dtype);
+  check_numbers(op, arguments, call.kernel->common_dtype);
+  if (!given) allocated = new_result(op, arguments, call);
+  run(op, arguments, call, given ? *output.tensor : allocated);
+  return true;
 }
 
 }  // namespace iterlab

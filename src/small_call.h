@@ -12,9 +12,9 @@ namespace iterlab {
 // the result's dtype, a plan has said once for each operator and dtype. A call that is recorded,
 // forced on a path, or of another kind is planned.
 
-// Computes such a call; gives its result, which is `*output.tensor` where that is given. An
-// undefined tensor where the call is not one, and nothing has been touched.
-at::Tensor call_small(const OpInfo& op, const Arguments& arguments, Output output);
+// Computes such a call, into `allocated` where no output is given. False where the call is not one,
+// and nothing has been touched.
+bool call_small(const OpInfo& op, const Arguments& arguments, Output output, at::Tensor& allocated);
 
 // Whether call_small would compute such a call.
 bool is_small_call(const OpInfo& op, const Operands& operands);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import threading
 from collections.abc import Callable
@@ -164,7 +163,6 @@ def test_results_are_freed_by_other_threads() -> None:
         thread.join()
         assert all(torch.equal(result, x + x) for result in results)
         results.clear()
-    gc.collect()
 
 
 def test_a_profiler_sees_the_memory() -> None:

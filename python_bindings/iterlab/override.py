@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ContextDecorator
 from functools import cache
 from pathlib import Path
@@ -17,8 +17,9 @@ def _library() -> ctypes.CDLL:
     from iterlab import _build_info
 
     library = ctypes.CDLL(str(Path(_build_info.__file__).parent / "libiterlab_override.so"))
-    library.iterlab_override_enable.restype = ctypes.c_char_p
-    library.iterlab_override_enable.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)]
+    for function in (library.iterlab_override_enable, library.iterlab_override_names):
+        function.restype = ctypes.c_char_p
+        function.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_char_p)]
     library.iterlab_override_disable.restype = None
     return library
 
@@ -38,13 +39,10 @@ def _operator(name: str) -> str:
     return find(name if name in names else twins.get(name, reordered)).name
 
 
-def _replace(only: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Override what `only` names and nothing else. Gives the overloads of ATen that that is."""
-    if only == ():
-        _library().iterlab_override_disable()
-        return ()
+def _names(function: Callable[..., bytes | None], only: Sequence[str]) -> tuple[str, ...]:
+    """Call a function of the library with operators. Gives the overloads of ATen that it does."""
     error = ctypes.c_char_p()
-    names = _library().iterlab_override_enable(",".join(only or ()).encode(), ctypes.byref(error))
+    names = function(",".join(only).encode(), ctypes.byref(error))
     if names is None:
         raise RuntimeError(f"iterlab: cannot override ATen: {(error.value or b'').decode()}")
     return tuple(names.decode().split(",")) if names else ()
@@ -52,16 +50,18 @@ def _replace(only: tuple[str, ...] | None) -> tuple[str, ...]:
 
 def _apply() -> None:
     global _overloads
-    _overloads = _replace(_active[-1] if _active else ())
+    only = _active[-1] if _active else ()
+    if only == ():
+        _library().iterlab_override_disable()
+        _overloads = ()
+    else:
+        _overloads = _names(_library().iterlab_override_enable, only or ())
 
 
 @cache
 def _replaced(only: tuple[str, ...]) -> set[str]:
-    """The names of what these operators replace in ATen, which are known once they do."""
-    try:
-        overloads = _replace(only)
-    finally:
-        _apply()
+    """The names of what these operators replace in ATen."""
+    overloads = _names(_library().iterlab_override_names, only)
     return {name.removeprefix("aten::").split(".")[0].removesuffix("_") for name in overloads}
 
 

@@ -40,6 +40,9 @@ bool same_types(const c10::FunctionSchema& theirs, const c10::FunctionSchema& mi
 // The overrides that are on, and the names of what they replace.
 class Overrides {
  public:
+  // Without `registers`, only the names are found.
+  explicit Overrides(bool registers) : registers_(registers) {}
+
   // Of every operator, or of those named in `only` (separated by commas).
   void enable(std::string_view only) {
     const auto wanted = [&](const char* name) {
@@ -60,7 +63,7 @@ class Overrides {
   void disable() {
     handles_.clear();
     names_.clear();
-    retired_.push_back(std::exchange(kernels_, {}));
+    if (!kernels_.empty()) retired_.push_back(std::exchange(kernels_, {}));
     if (retired_.size() > kMostRetired) retired_.pop_front();
   }
 
@@ -204,16 +207,18 @@ class Overrides {
 
   void replace(const c10::OperatorHandle& theirs, c10::KernelFunction kernel,
                std::optional<c10::impl::CppSignature> signature) {
+    names_ += (names_.empty() ? "" : ",") + toString(theirs.operator_name());
+    if (!registers_) return;
     kernels_.push_back(kernel);
     handles_.push_back(c10::Dispatcher::singleton().registerImpl(
         theirs.operator_name(), c10::DispatchKey::CPU, std::move(kernel), signature, nullptr,
         "registered by iterlab"));
-    names_ += (names_.empty() ? "" : ",") + toString(theirs.operator_name());
   }
 
   // A thread may be inside a kernel while it is taken back: those of the latest times live on.
   static constexpr size_t kMostRetired = 16;
 
+  const bool registers_;
   std::vector<c10::RegistrationHandleRAII> handles_;
   std::string names_;
   std::vector<c10::KernelFunction> kernels_;
@@ -221,7 +226,7 @@ class Overrides {
 };
 
 Overrides& overrides() {
-  static auto* const all = new Overrides;  // outlives the dispatcher's own end
+  static auto* const all = new Overrides(/*registers=*/true);  // outlives the dispatcher's own end
   return *all;
 }
 
@@ -229,6 +234,19 @@ Overrides& overrides() {
 struct Silence : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
+
+// What `fn` gives; or null, and leaves the reason in *error.
+template <class Fn>
+const char* or_error(const char** error, const Fn& fn) {
+  static std::string message;
+  try {
+    return fn();
+  } catch (const std::exception& exception) {
+    message = exception.what();
+    *error = message.c_str();
+    return nullptr;
+  }
+}
 
 }  // namespace
 }  // namespace iterlab
@@ -239,19 +257,27 @@ extern "C" {
 // overloads that are overridden now, or null and leaves the reason in *error.
 __attribute__((visibility("default"))) const char* iterlab_override_enable(const char* only,
                                                                            const char** error) {
-  static std::string message;
   iterlab::Silence silence;
   const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-  try {
+  const char* const names = iterlab::or_error(error, [&] {
     iterlab::overrides().disable();
     iterlab::overrides().enable(only);
     return iterlab::overrides().names().c_str();
-  } catch (const std::exception& exception) {
-    iterlab::overrides().disable();
-    message = exception.what();
-    *error = message.c_str();
-    return nullptr;
-  }
+  });
+  if (names == nullptr) iterlab::overrides().disable();
+  return names;
+}
+
+// The overloads that iterlab_override_enable would override, without doing it; as it returns them.
+__attribute__((visibility("default"))) const char* iterlab_override_names(const char* only,
+                                                                          const char** error) {
+  static std::string names;
+  return iterlab::or_error(error, [&] {
+    iterlab::Overrides trial(/*registers=*/false);
+    trial.enable(only);
+    names = trial.names();
+    return names.c_str();
+  });
 }
 
 __attribute__((visibility("default"))) void iterlab_override_disable() {
