@@ -13,9 +13,8 @@ namespace iterlab {
 namespace ag = torch::autograd;
 using at::Tensor;
 
-namespace {
-
-// Shape and dtype of an input: what its gradient must have.
+// Shape and dtype of an input: what its gradient must have. (A member of ElementwiseGrad::Node,
+// so not of the anonymous namespace.)
 struct InputMetadata {
   std::vector<c10::SymInt> sizes;
   at::ScalarType dtype = at::ScalarType::Undefined;
@@ -34,6 +33,8 @@ struct InputMetadata {
     return grad.scalar_type() == dtype ? grad : grad.to(dtype);
   }
 };
+
+namespace {
 
 // Note [No copies of tensors]
 // A copy of a tensor that Python holds takes the GIL (since torch 2.13), about as long as a small

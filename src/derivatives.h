@@ -68,7 +68,12 @@ struct Derivative {
   uint32_t symmetric_inputs = 0;  // bit i: see Note [One formula for both modes]
 };
 
-// Tables of their own, which find_derivative joins.
+// Formulas that several tables share.
+at::Tensor unchanged(const at::Tensor& grad, const Saved& saved);
+at::Tensor zero(const at::Tensor& grad, const Saved& saved);
+
+// Tables of their own, which find_derivative joins: constexpr, for they are read while other
+// files' static objects register operators.
 std::span<const Derivative> unary_derivatives();
 std::span<const Derivative> activation_derivatives();
 std::span<const Derivative> binary_derivatives();

@@ -18,8 +18,6 @@ using at::Tensor;
 const Tensor& grad_output(const Saved& saved) { return saved.inputs[0]; }
 const Tensor& saved_value(const Saved& saved) { return saved.inputs[1]; }
 
-Tensor no_slope(const Tensor& grad, const Saved&) { return at::zeros_like(grad); }
-
 c10::string_view approximate(const Saved& saved) {
   return ops::Gelu::parameters[0].choices[static_cast<size_t>(saved.number(0).integer)];
 }
@@ -169,16 +167,16 @@ Tensor tanh_of_output(const Tensor& grad, const Saved& saved) {
   return grad.conj() * grad_output(saved) * (-2 * saved_value(saved).conj());
 }
 
-Derivative activation(std::string_view op, GradFormula formula) {
+constexpr Derivative activation(std::string_view op, GradFormula formula) {
   return {.op = op, .inputs = {formula}, .saves_inputs = 1};
 }
 
 // A backward operator: linear in grad_output, with `second` the derivative by the saved value.
-Derivative backward(std::string_view op, GradFormula of_grad, GradFormula second) {
+constexpr Derivative backward(std::string_view op, GradFormula of_grad, GradFormula second) {
   return {.op = op, .inputs = {of_grad, second}, .saves_inputs = 0b11};
 }
 
-const Derivative derivatives[] = {
+constexpr Derivative of_activations[] = {
     {.op = "relu",
      .inputs = {[](const Tensor& grad, const Saved& saved) {
        return call<ops::ThresholdBackward>(grad, saved.result, at::Scalar(0));
@@ -232,13 +230,13 @@ const Derivative derivatives[] = {
     backward("elu_backward", elu<1>, curved<elu_curvature>),
     backward("softplus_backward", with_numbers<ops::SoftplusBackward, 1, 2>,
              curved<softplus_curvature>),
-    backward("hardtanh_backward", with_numbers<ops::HardtanhBackward, 1, 2>, no_slope),
-    backward("hardsigmoid_backward", plain<ops::HardsigmoidBackward, 1>, no_slope),
+    backward("hardtanh_backward", with_numbers<ops::HardtanhBackward, 1, 2>, zero),
+    backward("hardsigmoid_backward", plain<ops::HardsigmoidBackward, 1>, zero),
     backward("hardswish_backward", plain<ops::HardswishBackward, 1>, curved<hardswish_curvature>),
-    backward("hardshrink_backward", with_numbers<ops::HardshrinkBackward, 1, 1>, no_slope),
-    backward("softshrink_backward", with_numbers<ops::SoftshrinkBackward, 1, 1>, no_slope),
-    backward("threshold_backward", with_numbers<ops::ThresholdBackward, 1, 1>, no_slope),
-    backward("leaky_relu_backward", leaky_relu<1>, no_slope),
+    backward("hardshrink_backward", with_numbers<ops::HardshrinkBackward, 1, 1>, zero),
+    backward("softshrink_backward", with_numbers<ops::SoftshrinkBackward, 1, 1>, zero),
+    backward("threshold_backward", with_numbers<ops::ThresholdBackward, 1, 1>, zero),
+    backward("leaky_relu_backward", leaky_relu<1>, zero),
     backward("logsigmoid_backward", plain<ops::LogsigmoidBackward, 1>,
              curved<logsigmoid_curvature>),
     backward("logit_backward", logit<1>, curved<logit_curvature>),
@@ -246,6 +244,6 @@ const Derivative derivatives[] = {
 
 }  // namespace
 
-std::span<const Derivative> activation_derivatives() { return derivatives; }
+std::span<const Derivative> activation_derivatives() { return of_activations; }
 
 }  // namespace iterlab

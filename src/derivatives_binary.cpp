@@ -17,15 +17,11 @@
 #include <ATen/ops/special_zeta.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/xlogy.h>
-#include <ATen/ops/zeros_like.h>
 
 namespace iterlab {
 namespace {
 
 using at::Tensor;
-
-Tensor pass(const Tensor& grad, const Saved&) { return grad; }
-Tensor zero(const Tensor& grad, const Saved&) { return at::zeros_like(grad); }
 
 // Where torch raises too.
 Tensor undefined(const Tensor&, const Saved&) {
@@ -90,17 +86,17 @@ Tensor gamma_density(const Tensor& grad, const Saved& saved) {
   return grad * at::exp((a - 1) * at::log(x) - x - at::lgamma(a));
 }
 
-const Derivative derivatives[] = {
+constexpr Derivative of_binary[] = {
     {.op = "add",
-     .inputs = {pass, [](const Tensor& grad,
+     .inputs = {unchanged, [](const Tensor& grad,
                          const Saved& saved) { return scaled(grad, saved.scalar(0)); }}},
     {.op = "sub",
-     .inputs = {pass, [](const Tensor& grad,
+     .inputs = {unchanged, [](const Tensor& grad,
                          const Saved& saved) { return -scaled(grad, saved.scalar(0)); }}},
     {.op = "rsub",
      .inputs = {[](const Tensor& grad,
                    const Saved& saved) { return -scaled(grad, saved.scalar(0)); },
-                pass}},
+                unchanged}},
     {.op = "mul",
      .inputs = {
          [](const Tensor& grad, const Saved& saved) { return grad * saved.inputs[1].conj(); },
@@ -125,13 +121,13 @@ const Derivative derivatives[] = {
                 }},
      .saves_inputs = 0b11},
     {.op = "remainder",
-     .inputs = {pass,
+     .inputs = {unchanged,
                 [](const Tensor& grad, const Saved& saved) {
                   return -grad * at::div(saved.inputs[0], saved.inputs[1], "floor");
                 }},
      .saves_inputs = 0b11},
     {.op = "fmod",
-     .inputs = {pass,
+     .inputs = {unchanged,
                 [](const Tensor& grad, const Saved& saved) {
                   return -grad * at::div(saved.inputs[0], saved.inputs[1], "trunc");
                 }},
@@ -317,7 +313,7 @@ const Derivative derivatives[] = {
                 }},
      .saves_inputs = 0b111},
     {.op = "addcmul",
-     .inputs = {pass,
+     .inputs = {unchanged,
                 [](const Tensor& grad, const Saved& saved) {
                   return scaled(grad * saved.inputs[2].conj(), saved.scalar(0));
                 },
@@ -326,7 +322,7 @@ const Derivative derivatives[] = {
                 }},
      .saves_inputs = 0b110},
     {.op = "addcdiv",
-     .inputs = {pass,
+     .inputs = {unchanged,
                 [](const Tensor& grad, const Saved& saved) {
                   return scaled(grad / saved.inputs[2].conj(), saved.scalar(0));
                 },
@@ -335,14 +331,14 @@ const Derivative derivatives[] = {
                   return scaled(-grad * (x / (y * y)).conj(), saved.scalar(0));
                 }},
      .saves_inputs = 0b110},
-    {.op = "to", .inputs = {pass}},
-    {.op = "clone", .inputs = {pass}},
-    {.op = "copy", .inputs = {zero, pass}},
-    {.op = "fill", .inputs = {zero, pass}},
+    {.op = "to", .inputs = {unchanged}},
+    {.op = "clone", .inputs = {unchanged}},
+    {.op = "copy", .inputs = {zero, unchanged}},
+    {.op = "fill", .inputs = {zero, unchanged}},
 };
 
 }  // namespace
 
-std::span<const Derivative> binary_derivatives() { return derivatives; }
+std::span<const Derivative> binary_derivatives() { return of_binary; }
 
 }  // namespace iterlab

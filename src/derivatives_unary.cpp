@@ -26,12 +26,9 @@ using std::numbers::sqrt2;
 
 constexpr double kSqrtPi = 1 / inv_sqrtpi;
 
-Tensor unchanged(const Tensor& grad, const Saved&) { return grad; }
-Tensor zero(const Tensor& grad, const Saved&) { return at::zeros_like(grad); }
-
 // A derivative that is a function of the input: grad times the conjugate of `slope`.
 template <Tensor (*slope)(const Tensor& x)>
-Derivative of_input(std::string_view op) {
+constexpr Derivative of_input(std::string_view op) {
   return {.op = op,
           .inputs = {[](const Tensor& grad, const Saved& saved) {
             return grad * slope(saved.inputs[0]).conj();
@@ -41,7 +38,7 @@ Derivative of_input(std::string_view op) {
 
 // The same of the result.
 template <Tensor (*slope)(const Tensor& y)>
-Derivative of_result(std::string_view op) {
+constexpr Derivative of_result(std::string_view op) {
   return {.op = op,
           .inputs = {[](const Tensor& grad, const Saved& saved) {
             return grad * slope(saved.result).conj();
@@ -49,7 +46,7 @@ Derivative of_result(std::string_view op) {
           .saves_result = true};
 }
 
-Derivative constant_slope(std::string_view op, GradFormula formula) {
+constexpr Derivative constant_slope(std::string_view op, GradFormula formula) {
   return {.op = op, .inputs = {formula}};
 }
 
@@ -120,7 +117,7 @@ Tensor log_ndtr_slope(const Tensor& x) {
   return (sqrt2 * inv_sqrtpi) / call<ops::Erfcx>(x * (-1 / sqrt2));
 }
 
-const Derivative derivatives[] = {
+constexpr Derivative of_unary[] = {
     // Signs, arithmetic, rounding.
     {.op = "abs",
      .inputs = {[](const Tensor& grad, const Saved& saved) {
@@ -213,6 +210,6 @@ const Derivative derivatives[] = {
 
 }  // namespace
 
-std::span<const Derivative> unary_derivatives() { return derivatives; }
+std::span<const Derivative> unary_derivatives() { return of_unary; }
 
 }  // namespace iterlab

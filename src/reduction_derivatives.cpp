@@ -170,7 +170,7 @@ Tensor norm_grad(const Tensor& grad, const SavedReduction& saved) {
   return x * x.abs().pow(p - 2) * scale;
 }
 
-const ReductionDerivative derivatives[] = {
+constexpr ReductionDerivative of_reductions[] = {
     {.op = "sum", .results = {expand_reduced}, .linear = true},
     {.op = "nansum", .results = {nansum_grad}, .saves_input = true},
     {.op = "mean", .results = {mean_grad}, .linear = true},
@@ -208,9 +208,9 @@ Tensor keep_dims(Tensor result, const SavedReduction& saved) {
 const ReductionDerivative* find_reduction_derivative(std::string_view op,
                                                      std::string_view overload) {
   const auto found =
-      std::find_if(std::begin(derivatives), std::end(derivatives),
+      std::find_if(std::begin(of_reductions), std::end(of_reductions),
                    [&](const auto& entry) { return entry.op == op && entry.overload == overload; });
-  return found == std::end(derivatives) ? nullptr : &*found;
+  return found == std::end(of_reductions) ? nullptr : &*found;
 }
 
 }  // namespace iterlab

@@ -17,6 +17,7 @@ if [ ! -e "$installed" ] || [ -n "$(find requirements/cuda.txt requirements/tool
   touch "$installed"
 fi
 
-# One instruction set of CPU kernels will do: the others are compiled by the CPU build, of the same sources.
-CMAKE_ARGS="${CMAKE_ARGS:-} -DITERLAB_CPU_CAPABILITIES=default" tools/build_cuda.sh "$venv/bin/python" build/cuda
+# One instruction set of CPU kernels will do: the others are compiled by the CPU build, of the same sources. Here each
+# file is compiled alone, so that none comes to lean on what another of its batch includes.
+CMAKE_ARGS="${CMAKE_ARGS:-} -DITERLAB_CPU_CAPABILITIES=default -DITERLAB_UNITY_BUILD=OFF" tools/build_cuda.sh "$venv/bin/python" build/cuda
 PYTHONPATH=build/cuda/python "$venv/bin/python" tools/cuda_smoke.py

@@ -10,6 +10,7 @@ void append_reduce_kernels(const ReduceKernels**& next) {
   append_position_kernels(next);
   append_truth_kernels(next);
   append_moment_kernels(next);
+  append_norm_kernels(next);
 }
 
 }  // namespace CPU_CAPABILITY

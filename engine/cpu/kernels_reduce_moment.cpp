@@ -1,5 +1,4 @@
-// The kernels of reductions to moments and norms, in a file of their own for the sake of build
-// time.
+// The kernels of reductions to moments, in a file of their own for the sake of build time.
 #include "engine/cpu/reduce_kernels.h"
 #include "iterlab/ops/reduce.h"
 

@@ -177,6 +177,7 @@ void append_extreme_kernels(const ReduceKernels**& next);
 void append_position_kernels(const ReduceKernels**& next);
 void append_truth_kernels(const ReduceKernels**& next);
 void append_moment_kernels(const ReduceKernels**& next);
+void append_norm_kernels(const ReduceKernels**& next);
 
 }  // namespace CPU_CAPABILITY
 }  // namespace iterlab::cpu

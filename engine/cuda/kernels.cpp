@@ -22,6 +22,7 @@ void append_extreme_kernels(const ReduceKernels**& next);
 void append_position_kernels(const ReduceKernels**& next);
 void append_truth_kernels(const ReduceKernels**& next);
 void append_moment_kernels(const ReduceKernels**& next);
+void append_norm_kernels(const ReduceKernels**& next);
 
 const KernelTable& kernel_table() {
   static const OpKernels* elementwise[ops::ElementwiseOps::size];
@@ -46,6 +47,7 @@ const KernelTable& kernel_table() {
     append_position_kernels(next_reduce);
     append_truth_kernels(next_reduce);
     append_moment_kernels(next_reduce);
+    append_norm_kernels(next_reduce);
     return KernelTable{elementwise, reduce};
   }();
   return table;

@@ -29,7 +29,7 @@ struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest
 using ElementwiseOps =
     Join<UnaryOps, RoundingOps, ElementaryOps, SpecialOps, ActivationOps, ActivationBackwardOps,
          BinaryOps, BinaryMathOps, IntegerOps, ComparisonOps, TernaryOps, DataOps>::type;
-using ReduceOps = Join<SumOps, ExtremeOps, PositionOps, TruthOps, MomentOps>::type;
+using ReduceOps = Join<SumOps, ExtremeOps, PositionOps, TruthOps, MomentOps, NormOps>::type;
 using AllOps = Join<ElementwiseOps, ReduceOps>::type;
 static_assert(AllOps::have_names_of_their_own(), "two operators have one name");
 

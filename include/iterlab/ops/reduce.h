@@ -383,6 +383,7 @@ using ExtremeOps = OpList<Amax, Amin, Max, Min, AminMax>;
 using PositionOps = OpList<MaxDim, MinDim, Argmax, Argmin>;
 using TruthOps =
     OpList<CountNonzero, Any, All, BitwiseAndReduce, BitwiseOrReduce, BitwiseXorReduce>;
-using MomentOps = OpList<Var, Std, VarMean, StdMean, LogSumExp, Norm>;
+using MomentOps = OpList<Var, Std, VarMean, StdMean, LogSumExp>;
+using NormOps = OpList<Norm>;
 
 }  // namespace iterlab::ops
