@@ -180,10 +180,6 @@ TORCH_LIBRARY_FRAGMENT(iterlab, library) {
                     &FloatPower::number_exponent_inplace);
   register_variants(library, "float_power", "Scalar_input", "Scalar input, Tensor exponent",
                     &FloatPower::number_base, &FloatPower::number_base_out, nullptr);
-  register_variants(library, "max", "other", "Tensor input, Tensor other", &OfTwo<true>::functional,
-                    &OfTwo<true>::out, nullptr);
-  register_variants(library, "min", "other", "Tensor input, Tensor other",
-                    &OfTwo<false>::functional, &OfTwo<false>::out, nullptr);
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
   define_composite(
       library,
@@ -192,6 +188,13 @@ TORCH_LIBRARY_FRAGMENT(iterlab, library) {
 }
 
 }  // namespace
+
+void register_extremes_of_two(torch::Library& library) {
+  register_variants(library, "max", "other", "Tensor input, Tensor other", &OfTwo<true>::functional,
+                    &OfTwo<true>::out, nullptr);
+  register_variants(library, "min", "other", "Tensor input, Tensor other",
+                    &OfTwo<false>::functional, &OfTwo<false>::out, nullptr);
+}
 
 const std::vector<CompositeInfo>& composite_table() {
   static const std::vector<CompositeInfo> table = {

@@ -2,6 +2,8 @@
 // the package's functions, the documentation and the stubs.
 #pragma once
 
+#include <torch/library.h>
+
 #include <string>
 #include <vector>
 
@@ -18,5 +20,8 @@ struct CompositeInfo {
 
 // In the order of the documentation.
 const std::vector<CompositeInfo>& composite_table();
+
+// max and min of two tensors, for the file that registers reductions of these names.
+void register_extremes_of_two(torch::Library& library);
 
 }  // namespace iterlab

@@ -1,11 +1,13 @@
 // One overload of an operator: its schema, and kernels that hold their operator.
 #pragma once
 
+#include "src/other_layouts.h"
 #include "src/transforms.h"
 
 #include <torch/library.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,17 +29,33 @@ class Overload {
 
   template <class Kernel, class Signature, class Argument>
   void implement(c10::DispatchKey key, Argument argument) const {
-    static std::vector<c10::RegistrationHandleRAII> handles;
-    handles.push_back(c10::Dispatcher::singleton().registerImpl(
-        name_, key,
+    add(key,
         c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(
             std::make_unique<Kernel>(op_, std::move(argument))),
-        c10::impl::CppSignature::make<Signature>(), nullptr, "registered by iterlab"));
+        c10::impl::CppSignature::make<Signature>());
+  }
+
+  // Not for every backend that has no kernel (CompositeExplicitAutograd): some have fallbacks. And
+  // not for composites, which other layouts go through.
+  void refuse_other_layouts() const {
+    using enum c10::DispatchKey;
+    for (const c10::DispatchKey key :
+         {SparseCPU, SparseCUDA, SparseCsrCPU, SparseCsrCUDA, QuantizedCPU, QuantizedCUDA,
+          MkldnnCPU, NestedTensorCPU, NestedTensorCUDA}) {
+      add(key, refuse_layout(), std::nullopt);
+    }
   }
 
   const c10::OperatorName& name() const { return name_; }
 
  private:
+  void add(c10::DispatchKey key, c10::KernelFunction kernel,
+           std::optional<c10::impl::CppSignature> signature) const {
+    static std::vector<c10::RegistrationHandleRAII> handles;
+    handles.push_back(c10::Dispatcher::singleton().registerImpl(
+        name_, key, std::move(kernel), std::move(signature), nullptr, "registered by iterlab"));
+  }
+
   const OpInfo& op_;
   c10::OperatorName name_;
 };

@@ -1,5 +1,6 @@
 // Registers every reduction of the table: schemas, CPU, CUDA, Meta, Autograd and ADInplaceOrView.
 #include "engine/op_table.h"
+#include "src/composites.h"
 #include "src/cuda_backend.h"
 #include "src/overload.h"
 #include "src/reduction_kernels.h"
@@ -29,12 +30,14 @@ void register_signature(torch::Library& library, const OpInfo& op) {
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::CPU, &reduce_cpu);
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::CUDA, &reduce_cuda);
   functional.implement<typename Sig::Compute, Functional>(DispatchKey::Meta, &reduce_meta);
+  functional.refuse_other_layouts();
   functional.implement<typename Sig::Autograd, Functional>(DispatchKey::Autograd,
                                                            functional.name());
   const Overload out = define(library, op, Variant::Out);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::CPU, &reduce_cpu);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::CUDA, &reduce_cuda);
   out.implement<typename Sig::ComputeOut, Out>(DispatchKey::Meta, &reduce_meta);
+  out.refuse_other_layouts();
   out.implement<typename Sig::AutogradOut, Out>(DispatchKey::Autograd, out.name());
   out.implement<typename Sig::BumpVersionOut, Out>(DispatchKey::ADInplaceOrView, out.name());
 }
@@ -67,6 +70,7 @@ void register_reduction(torch::Library& library, const OpInfo& op) {
 
 TORCH_LIBRARY_FRAGMENT(iterlab, library) {
   library.set_python_module("iterlab");
+  register_extremes_of_two(library);  // before those with a dim: Note [Order of overloads]
   for (const OpInfo& op : op_table()) {
     if (op.kind != OpKind::Reduction) continue;
     if (op.num_outputs == 1) {

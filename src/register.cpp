@@ -56,6 +56,7 @@ void register_functional(torch::Library& library, const OpInfo& op, uint32_t sca
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::CUDA,
                                                                       &call_cuda);
   overload.implement<typename Sig::Compute, typename Sig::Functional>(DispatchKey::Meta, meta);
+  overload.refuse_other_layouts();
   overload.implement<typename Sig::Autograd, typename Sig::Functional>(DispatchKey::Autograd,
                                                                        overload.name());
 }
@@ -67,6 +68,7 @@ void register_out(torch::Library& library, const OpInfo& op, uint32_t scalar_inp
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CPU, cpu);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::ComputeOut, typename Sig::Out>(DispatchKey::Meta, meta);
+  overload.refuse_other_layouts();
   overload.implement<typename Sig::AutogradOut, typename Sig::Out>(DispatchKey::Autograd,
                                                                    overload.name());
   overload.implement<typename Sig::BumpVersionOut, typename Sig::Out>(DispatchKey::ADInplaceOrView,
@@ -79,6 +81,7 @@ void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CPU, &call_cpu);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::CUDA, &call_cuda);
   overload.implement<typename Sig::Compute, typename Sig::Inplace>(DispatchKey::Meta, &call_meta);
+  overload.refuse_other_layouts();
   overload.implement<typename Sig::Autograd, typename Sig::Inplace>(DispatchKey::Autograd,
                                                                     overload.name());
   overload.implement<typename Sig::BumpVersion, typename Sig::Inplace>(DispatchKey::ADInplaceOrView,
@@ -88,9 +91,11 @@ void register_inplace(torch::Library& library, const OpInfo& op, uint32_t scalar
 // Note [Order of overloads]
 // torch.ops.iterlab.NAME tries overloads in the order in which they were registered, at 6 us for
 // each that does not fit. Where one wants a number and gets a tensor, the error holds the tensor's
-// elements as text, which takes milliseconds. So overloads that differ first in an input are in the
-// order tensor, number: one that is tried in vain then has a tensor's place for a number. Those
-// with out= are last.
+// elements as text, which takes milliseconds, and seconds where they are on a GPU. So overloads
+// that differ first in an input are in the order tensor, number: one that is tried in vain then has
+// a tensor's place for a number. torch looks at no argument where there are more than a schema has,
+// so those with out= are last; but not where parameters are left out: there each follows its
+// functional one.
 constexpr uint32_t scalar_inputs_in_order(uint32_t nth, int num_inputs) {
   uint32_t scalar_inputs = 0;
   for (int i = 0; i < num_inputs; ++i) scalar_inputs |= (nth >> (num_inputs - 1 - i) & 1u) << i;
@@ -112,6 +117,10 @@ void for_overloads(const Fn& fn) {
 template <class Op>
 void register_elementwise(torch::Library& library) {
   const OpInfo& op = *find_op(Op::name);
+  const auto register_out_of = [&]<uint32_t scalar_inputs>() {
+    register_out<typename SignatureOf<Op, scalar_inputs>::Elementwise>(library, op, scalar_inputs,
+                                                                       &call_cpu, &call_meta);
+  };
   for_overloads<Op>([&]<uint32_t scalar_inputs>() {
     using Sig = typename SignatureOf<Op, scalar_inputs>::Elementwise;
     constexpr bool has_tensor = scalar_inputs != (1u << Op::num_inputs) - 1;
@@ -122,10 +131,10 @@ void register_elementwise(torch::Library& library) {
       overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
           DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
     }
+    if (op.num_parameters > 0) register_out_of.template operator()<scalar_inputs>();
   });
   for_overloads<Op>([&]<uint32_t scalar_inputs>() {
-    register_out<typename SignatureOf<Op, scalar_inputs>::Elementwise>(library, op, scalar_inputs,
-                                                                       &call_cpu, &call_meta);
+    if (op.num_parameters == 0) register_out_of.template operator()<scalar_inputs>();
     if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
       using Inplace = typename SignatureOf<Op, scalar_inputs>::Inplace;
       register_inplace<Inplace>(library, op, scalar_inputs);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from iterlab import OpEntry
 from iterlab._load import check_torch, minor
 
 pytestmark = calls.TORCH_WARNINGS
+ops = torch.ops.iterlab
 
 FORM = r"iterlab::{name}: expected .+, got .+"
 
@@ -189,12 +191,35 @@ def test_more_dims_than_torch_takes(device: str) -> None:
         torch.ops.iterlab.sum(many)
 
 
-def test_a_quantized_tensor_is_refused() -> None:
+OTHER_LAYOUTS: dict[str, Callable[[], torch.Tensor]] = {
+    "sparse": lambda: torch.eye(2).to_sparse(),
+    "sparse_csr": lambda: torch.eye(2).to_sparse_csr(),
+    "mkldnn": lambda: torch.eye(2).to_mkldnn(),
+    "quantized": lambda: torch.quantize_per_tensor(torch.eye(2), 0.1, 0, torch.quint8),
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_LAYOUTS)
+def test_other_layouts_are_refused_by_argument(kind: str) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # quantization is deprecated, which torch says once
-        quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)
-    with pytest.raises(NotImplementedError):
-        torch.ops.iterlab.exp(quantized)
+        warnings.simplefilter("ignore")  # of torch: sparse_csr is beta, quantization deprecated
+        other = OTHER_LAYOUTS[kind]()
+    x = torch.eye(2)
+    refused: list[tuple[str, Callable[[], object]]] = [
+        ("input", lambda: ops.exp(other)),
+        ("input", lambda: ops.add(other, x)),
+        ("other", lambda: ops.add(x, other)),
+        ("other", lambda: ops.add_(x, other)),
+        ("out", lambda: ops.add(x, x, out=other)),
+        ("input", lambda: ops.sum(other, 0)),
+        ("input", lambda: iterlab.exp(other)),
+    ]
+    kind = kind.removesuffix("_csr")
+    for argument, call in refused:
+        text = rf"^iterlab::\w+: expected dense tensors, got `{argument}`, an? {kind} tensor"
+        with pytest.raises(NotImplementedError, match=text):
+            call()
 
 
 def test_import_with_another_torch() -> None:
@@ -334,3 +359,32 @@ def test_a_comparison_of_complex_numbers_into_reals_warns(device: str) -> None:
         check_warning(
             lambda ns, x: ns.eq(x, x, out=torch.zeros(3, device=device)), namespace, x, LOST
         )
+
+
+REFUSED_REDUCTIONS: list[tuple[type[Exception], Callable[[], object]]] = [
+    (IndexError, lambda: ops.amax(torch.empty(0, 3), 0)),
+    (RuntimeError, lambda: ops.max(torch.empty(0, 3))),
+    (IndexError, lambda: ops.max(torch.empty(0, 3), 0)),
+    (IndexError, lambda: ops.argmax(torch.empty(0, 3))),
+    (RuntimeError, lambda: ops.norm(torch.empty(0, 3), math.inf, 0)),
+    (RuntimeError, lambda: ops.norm(torch.empty(0, 3), -1, 0)),
+    (RuntimeError, lambda: ops.mean(torch.ones(3, dtype=torch.int64))),
+    (RuntimeError, lambda: ops.mean(torch.ones(3), dtype=torch.int64)),
+    (RuntimeError, lambda: ops.nanmean(torch.ones(3, dtype=torch.int64))),
+    (RuntimeError, lambda: ops.var(torch.ones(3, dtype=torch.int64))),
+    (RuntimeError, lambda: ops.norm(torch.ones(3, dtype=torch.int64))),
+    (RuntimeError, lambda: ops.norm(torch.ones(3), dtype=torch.float16)),
+    (RuntimeError, lambda: ops.norm(torch.ones(3), dtype=torch.complex64)),
+    (RuntimeError, lambda: ops.nansum(torch.ones(3, dtype=torch.complex64))),
+    (RuntimeError, lambda: ops.argmax(torch.ones(3, dtype=torch.complex64))),
+    (NotImplementedError, lambda: ops.amax(torch.ones(3, dtype=torch.complex64))),
+    (IndexError, lambda: ops.var(torch.ones(3), 1)),
+    (RuntimeError, lambda: ops.amax(torch.ones(3, 3), (0, 0))),
+]
+
+
+@pytest.mark.parametrize("error, call", REFUSED_REDUCTIONS)
+def test_what_reductions_refuse(error: type[Exception], call: Callable[[], object]) -> None:
+    with pytest.raises(error) as raised:
+        call()
+    assert raised.type is error

@@ -93,6 +93,9 @@ def _autograd(text: str, context: Context) -> str:
     return "records the node for backward, calls on below"
 
 
+# Keys of tensors for which iterlab's kernel raises.
+_OTHER_LAYOUTS = ("Sparse", "Quantized", "Mkldnn", "NestedTensor")
+
 # The keys whose kernel gives the result.
 _BACKENDS = re.compile(r"(Sparse|SparseCsr|Quantized|NestedTensor)?(CPU|CUDA|Meta|MPS|XPU)$")
 
@@ -103,10 +106,12 @@ def is_backend(key: str) -> bool:
 
 
 def refusal(key: str, text: str, context: Context) -> str:
-    """Say which error autograd raises for the call itself, such as a write to a leaf that requires
-    grad; "" where it raises none.
+    """Say which error a kernel raises for the call itself: autograd's for a write to a leaf that
+    requires grad, or iterlab's for a tensor of another layout; "" where it raises none.
     """
     unfolds = "[math kernel]" in text
+    if context.overload.namespace == "iterlab" and key.startswith(_OTHER_LAYOUTS) and not unfolds:
+        return "NotImplementedError: iterlab takes dense tensors"
     if not key.startswith("Autograd") or unfolds or not _records(context):
         return ""
     error = context.rehearsal
