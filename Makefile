@@ -46,7 +46,7 @@ test-all: build ## the same with the slow tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 .PHONY: test-cuda
-test-cuda: ## on a GPU machine: build for the torch that CUDA_PYTHON has, then test; downloads nothing
+test-cuda: ## on a GPU machine: build for the torch that CUDA_PYTHON has, then the tests that ask for a device; downloads nothing
 	tools/build_cuda.sh $(CUDA_PYTHON) build/cuda-test
 	PYTHONPATH=build/cuda-test/python $(CUDA_PYTHON) -m pytest -n $(WORKERS) --device cuda $(ARGS)
 

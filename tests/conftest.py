@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 from collections.abc import Iterator
 
@@ -17,9 +18,6 @@ HAS_HYPOTHESIS = importlib.util.find_spec("hypothesis") is not None
 collect_ignore_glob = [] if HAS_HYPOTHESIS else ["*_random.py"]
 if importlib.util.find_spec("torch._tensor_iterator") is None:
     collect_ignore_glob.append("test_plan_aten*.py")
-
-# Modules about CPU libraries and threads alone: they say nothing of another device.
-CPU_MODULES = {"test_capabilities.py", "test_house_rules.py"}
 
 if HAS_HYPOTHESIS:
     from hypothesis import HealthCheck, settings
@@ -39,13 +37,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is about another device."""
+    """Leave out what is about another device: a test that does not ask for one is the CPU's."""
     on_cuda = config.getoption("--device").startswith("cuda")
 
     def belongs(item: pytest.Item) -> bool:
+        assert isinstance(item, pytest.Function)
         if item.get_closest_marker("cuda") is not None:
             return on_cuda
-        return not (on_cuda and item.path.name in CPU_MODULES)
+        # Not item.fixturenames: gpu_in_order brings the device to every test.
+        return not on_cuda or "device" in inspect.signature(item.function).parameters
 
     config.hook.pytest_deselected(items=[item for item in items if not belongs(item)])
     items[:] = [item for item in items if belongs(item)]

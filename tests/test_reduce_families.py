@@ -30,8 +30,14 @@ INF, NAN = math.inf, math.nan
 Reduce = Callable[..., object]
 
 
-def sample(shape: tuple[int, ...], dtype: torch.dtype, special: bool = False) -> torch.Tensor:
+def sample(
+    shape: tuple[int, ...], dtype: torch.dtype, special: bool = False, device: str = "cpu"
+) -> torch.Tensor:
     """Random elements; `special` strews NaN and infinities."""
+    return drawn(shape, dtype, special).to(device)
+
+
+def drawn(shape: tuple[int, ...], dtype: torch.dtype, special: bool) -> torch.Tensor:
     generator = torch.Generator().manual_seed(len(shape) + sum(shape))
     if dtype == torch.bool:
         return torch.rand(shape, generator=generator) > 0.5
@@ -67,7 +73,7 @@ def dims_of(x: torch.Tensor) -> list[tuple[int, ...]]:
 
 
 def check_close(actual: object, expected: object, dtype: torch.dtype, loose: float = 1) -> None:
-    """Results within the rounding of `dtype`, dtypes included."""
+    """Results within the rounding of `dtype`, dtypes included. What is expected is on the CPU."""
     actual = actual if isinstance(actual, (tuple, list)) else (actual,)
     expected = (expected,) if isinstance(expected, torch.Tensor) else tuple(expected)  # type: ignore[arg-type]
     rtol = {
@@ -78,11 +84,12 @@ def check_close(actual: object, expected: object, dtype: torch.dtype, loose: flo
     }
     for a, e in zip(actual, expected, strict=True):
         limit = rtol.get(dtype, 2e-5) * loose
-        torch.testing.assert_close(a, e, rtol=limit, atol=limit, equal_nan=True)
+        torch.testing.assert_close(a.cpu(), e, rtol=limit, atol=limit, equal_nan=True)
 
 
 def in_double(reduce: Reduce, x: torch.Tensor) -> object:
-    """What torch gives in double precision, as results of x's precision."""
+    """What torch gives on the CPU in double precision, as results of x's precision."""
+    x = x.cpu()
     if x.dtype not in (torch.float32, torch.bfloat16, torch.float16):
         return reduce(x)
     results = reduce(x.double())
@@ -105,30 +112,31 @@ FOLDS: dict[str, Reduce] = {
 
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("dtype", (*FLOATING, *INTEGER, torch.bool, *COMPLEX))
-def test_folds_against_torch(name: str, dtype: torch.dtype) -> None:
+def test_folds_against_torch(name: str, dtype: torch.dtype, device: str) -> None:
     whole = dtype.is_floating_point or dtype.is_complex
     if "mean" in name and not whole:
         pytest.skip("torch has no mean of integers")
     if dtype.is_complex and name not in ("sum", "mean"):
         pytest.skip("torch has no order and no nansum of complex numbers")
-    for shape, special in itertools.product(SHAPES, (False, dtype.is_floating_point)):
-        for x in layouts(sample(shape, dtype, special)):
-            for dims, keepdim in itertools.product(dims_of(x), (False, True)):
-                expected = in_double(lambda y: FOLDS[name](y, dim=dims, keepdim=keepdim), x)  # noqa: B023
+    for shape, special in itertools.product(SHAPES, {False, dtype.is_floating_point}):
+        values = sample(shape, dtype, special, device)
+        for dims, keepdim in itertools.product(dims_of(values), (False, True)):
+            expected = in_double(lambda y: FOLDS[name](y, dim=dims, keepdim=keepdim), values)  # noqa: B023
+            for x in layouts(values):
                 check_close(getattr(ops, name)(x, dim=dims, keepdim=keepdim), expected, dtype)
 
 
 @pytest.mark.parametrize("dtype", (*FLOATING, *INTEGER, torch.bool, *COMPLEX))
-def test_truth_and_counts(dtype: torch.dtype) -> None:
+def test_truth_and_counts(dtype: torch.dtype, device: str) -> None:
     for shape in SHAPES:
-        for x in layouts(sample(shape, dtype)):
+        for x in layouts(sample(shape, dtype, device=device)):
             for dims in dims_of(x):
                 zeros, ones = torch.zeros_like(x), torch.ones_like(x)
                 for y in (
                     x,
                     zeros,
                     ones,
-                    torch.where(torch.arange(x.numel()).view(shape) == 1, x, 0),
+                    torch.where(torch.arange(x.numel(), device=device).view(shape) == 1, x, 0),
                 ):
                     assert torch.equal(ops.count_nonzero(y, dims), torch.count_nonzero(y, dims))
                     if dims:
@@ -145,8 +153,8 @@ def test_bool_memory_with_other_bytes() -> None:
 
 
 @pytest.mark.parametrize("dtype", (*INTEGER, torch.bool))
-def test_bitwise(dtype: torch.dtype) -> None:
-    x = sample((37, 129), dtype)
+def test_bitwise(dtype: torch.dtype, device: str) -> None:
+    x = sample((37, 129), dtype, device=device)
     for name, pair in (
         ("bitwise_and_reduce", torch.bitwise_and),
         ("bitwise_or_reduce", torch.bitwise_or),
@@ -157,32 +165,35 @@ def test_bitwise(dtype: torch.dtype) -> None:
             for i in range(1, x.shape[dim]):
                 expected = pair(expected, x.select(dim, i))
             assert torch.equal(getattr(ops, name)(x, dim), expected)
-    assert ops.bitwise_and_reduce(x[:0], 0).eq(torch.tensor(-1).to(dtype)).all()
+    assert ops.bitwise_and_reduce(x[:0], 0).eq(torch.tensor(-1).to(x)).all()
 
 
 @pytest.mark.parametrize("dtype", (*FLOATING, *INTEGER, torch.bool))
-def test_positions(dtype: torch.dtype) -> None:
-    for shape, special in itertools.product(SHAPES, (False, dtype.is_floating_point)):
-        for x in layouts(sample(shape, dtype, special)):
-            as_number = x.to(torch.uint8) if dtype == torch.bool else x
-            for dim, keepdim in itertools.product(range(x.dim()), (False, True)):
-                for name in ("max", "min"):
-                    values, indices = getattr(ops, name)(x, dim, keepdim)
-                    expected = getattr(torch, name)(x, dim, keepdim)
-                    torch.testing.assert_close(
-                        values, expected.values, rtol=0, atol=0, equal_nan=True
-                    )
-                    assert torch.equal(indices, expected.indices)
-                    arg = getattr(torch, "arg" + name)(as_number, dim, keepdim)
-                    assert torch.equal(getattr(ops, "arg" + name)(x, dim, keepdim), arg)
+def test_positions(dtype: torch.dtype, device: str) -> None:
+    for shape, special in itertools.product(SHAPES, {False, dtype.is_floating_point}):
+        on_cpu = sample(shape, dtype, special)
+        as_number = on_cpu.to(torch.uint8) if dtype == torch.bool else on_cpu
+        arguments = itertools.product(("max", "min"), range(on_cpu.dim()), (False, True))
+        for name, dim, keepdim in arguments:
+            expected = getattr(torch, name)(on_cpu, dim, keepdim)
+            position = getattr(torch, "arg" + name)(as_number, dim, keepdim)
+            for x in layouts(on_cpu.to(device)):
+                values, indices = getattr(ops, name)(x, dim, keepdim)
+                torch.testing.assert_close(
+                    values.cpu(), expected.values, rtol=0, atol=0, equal_nan=True
+                )
+                assert torch.equal(indices.cpu(), expected.indices)
+                found = getattr(ops, "arg" + name)(x, dim, keepdim)
+                assert torch.equal(found.cpu(), position)
+        for x in layouts(on_cpu.to(device)):
             assert ops.argmax(x).item() == torch.argmax(as_number).item()
             assert ops.argmin(x).item() == torch.argmin(as_number).item()
-            check_close(ops.max(x), torch.max(x), dtype)
-            check_close(ops.aminmax(x), torch.aminmax(x), dtype)
+            check_close(ops.max(x), torch.max(on_cpu), dtype)
+            check_close(ops.aminmax(x), torch.aminmax(on_cpu), dtype)
 
 
-def test_positions_over_several_dims_count_in_their_order() -> None:
-    x = sample((6, 5, 7, 40), torch.float32).round()
+def test_positions_over_several_dims_count_in_their_order(device: str) -> None:
+    x = sample((6, 5, 7, 40), torch.float32, device=device).round()
     for y in layouts(x):
         for dims in ((0, 2), (1, 3), (2, 3), (0, 1, 2)):
             kept = [d for d in range(4) if d not in dims]
@@ -194,9 +205,9 @@ def test_positions_over_several_dims_count_in_their_order() -> None:
             )
 
 
-def test_first_of_equals_and_first_nan_win() -> None:
+def test_first_of_equals_and_first_nan_win(device: str) -> None:
     for n in (3, 40, 1500, 70_000):
-        x = torch.zeros(n)
+        x = torch.zeros(n, device=device)
         assert ops.argmax(x).item() == ops.argmin(x).item() == 0
         x[n // 2 :] = 1
         assert ops.argmax(x).item() == n // 2
@@ -209,17 +220,18 @@ def test_first_of_equals_and_first_nan_win() -> None:
 
 @pytest.mark.parametrize("dtype", (*FLOATING, *COMPLEX))
 @pytest.mark.parametrize("name", ("var", "std", "var_mean", "std_mean"))
-def test_moments(name: str, dtype: torch.dtype) -> None:
+def test_moments(name: str, dtype: torch.dtype, device: str) -> None:
     for shape in SHAPES:
-        for x in layouts(sample(shape, dtype)):
-            for dims, correction in itertools.product(dims_of(x), (0, 1, 2.5)):
-                moments = functools.partial(getattr(torch, name), dim=dims, correction=correction)
-                expected = in_double(moments, x)
+        values = sample(shape, dtype, device=device)
+        for dims, correction in itertools.product(dims_of(values), (0, 1, 2.5)):
+            moments = functools.partial(getattr(torch, name), dim=dims, correction=correction)
+            expected = in_double(moments, values)
+            for x in layouts(values):
                 check_close(getattr(ops, name)(x, dims, correction=correction), expected, dtype)
 
 
-def test_moments_far_from_zero() -> None:
-    x = torch.randn(3, 100_000, generator=torch.Generator().manual_seed(0)) + 1e4
+def test_moments_far_from_zero(device: str) -> None:
+    x = (torch.randn(3, 100_000, generator=torch.Generator().manual_seed(0)) + 1e4).to(device)
     expected = x.double().var(1)
     torch.testing.assert_close(ops.var(x, 1).double(), expected, rtol=1e-6, atol=0)
     torch.testing.assert_close(ops.var(x.t().contiguous(), 0).double(), expected, rtol=1e-6, atol=0)
@@ -227,25 +239,30 @@ def test_moments_far_from_zero() -> None:
 
 @pytest.mark.parametrize("dtype", (*FLOATING, *COMPLEX))
 @pytest.mark.parametrize("order", (2, 1, 0, INF, -INF, 3, 0.5, -1))
-def test_norms(order: float, dtype: torch.dtype) -> None:
+def test_norms(order: float, dtype: torch.dtype, device: str) -> None:
     for shape in ((), (5, 7), (3, 1100), (1100, 3), (4, 5, 6, 7)):
-        for x in layouts(sample(shape, dtype)):
-            for dims in dims_of(x):
-                expected = in_double(lambda y: torch.linalg.vector_norm(y, order, dims), x)  # noqa: B023
-                if not expected.isfinite().all():  # type: ignore[attr-defined]
-                    continue  # beyond half's range
+        values = sample(shape, dtype, device=device)
+        for dims in dims_of(values):
+            expected = in_double(lambda y: torch.linalg.vector_norm(y, order, dims), values)  # noqa: B023
+            if not expected.isfinite().all():  # type: ignore[attr-defined]
+                continue  # beyond half's range
+            for x in layouts(values):
                 check_close(ops.norm(x, order, dims), expected, dtype, loose=5)
 
 
-def test_logsumexp() -> None:
-    for dtype, shape in itertools.product((*FLOATING, torch.int32, torch.bool), SHAPES):
-        for x in layouts(sample(shape, dtype)):
-            for dims in dims_of(x):
-                if dims:
-                    expected = in_double(lambda y: torch.logsumexp(y, dims), x)  # noqa: B023
-                    check_close(ops.logsumexp(x, dims), expected, dtype)
+@pytest.mark.parametrize("dtype", (*FLOATING, torch.int32, torch.bool))
+def test_logsumexp(dtype: torch.dtype, device: str) -> None:
+    for shape in filter(None, SHAPES):
+        values = sample(shape, dtype, device=device)
+        for dims in dims_of(values):
+            expected = in_double(lambda y: torch.logsumexp(y, dims), values)  # noqa: B023
+            for x in layouts(values):
+                check_close(ops.logsumexp(x, dims), expected, dtype)
+
+
+def test_logsumexp_of_infinities(device: str) -> None:
     x = torch.tensor([[-INF, -INF], [INF, 0], [INF, INF], [1e30, 1e30], [NAN, 0], [INF, -INF]])
-    torch.testing.assert_close(ops.logsumexp(x, 1), torch.logsumexp(x, 1), equal_nan=True)
+    check_close(ops.logsumexp(x.to(device), 1), torch.logsumexp(x, 1), x.dtype)
 
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
@@ -448,35 +465,6 @@ def test_out_variants() -> None:
         ops.argmax.out(x, 1, out=torch.empty(4, dtype=torch.int32))
     with pytest.raises(RuntimeError):
         ops.amax.out(x, 1, out=torch.empty(4, dtype=torch.float64))
-
-
-REFUSED: list[tuple[type[Exception], Reduce]] = [
-    (IndexError, lambda: ops.amax(torch.empty(0, 3), 0)),
-    (RuntimeError, lambda: ops.max(torch.empty(0, 3))),
-    (IndexError, lambda: ops.max(torch.empty(0, 3), 0)),
-    (IndexError, lambda: ops.argmax(torch.empty(0, 3))),
-    (RuntimeError, lambda: ops.norm(torch.empty(0, 3), INF, 0)),
-    (RuntimeError, lambda: ops.norm(torch.empty(0, 3), -1, 0)),
-    (RuntimeError, lambda: ops.mean(torch.ones(3, dtype=torch.int64))),
-    (RuntimeError, lambda: ops.mean(torch.ones(3), dtype=torch.int64)),
-    (RuntimeError, lambda: ops.nanmean(torch.ones(3, dtype=torch.int64))),
-    (RuntimeError, lambda: ops.var(torch.ones(3, dtype=torch.int64))),
-    (RuntimeError, lambda: ops.norm(torch.ones(3, dtype=torch.int64))),
-    (RuntimeError, lambda: ops.norm(torch.ones(3), dtype=torch.float16)),
-    (RuntimeError, lambda: ops.norm(torch.ones(3), dtype=torch.complex64)),
-    (RuntimeError, lambda: ops.nansum(torch.ones(3, dtype=torch.complex64))),
-    (RuntimeError, lambda: ops.argmax(torch.ones(3, dtype=torch.complex64))),
-    (NotImplementedError, lambda: ops.amax(torch.ones(3, dtype=torch.complex64))),
-    (IndexError, lambda: ops.var(torch.ones(3), 1)),
-    (RuntimeError, lambda: ops.amax(torch.ones(3, 3), (0, 0))),
-]
-
-
-@pytest.mark.parametrize("error, call", REFUSED)
-def test_what_is_refused(error: type[Exception], call: Reduce) -> None:
-    with pytest.raises(error) as raised:
-        call()
-    assert raised.type is error
 
 
 def test_empty_dims_have_values_where_there_is_an_identity() -> None:
