@@ -159,11 +159,11 @@ void check_overlap(const Operands& operands, const OpInfo& op) {
   for (int o = 0; o < operands.num_outputs; ++o) {
     const Operand& output = operands.output(o);
     if (output.output_kind == OutputKind::Allocated || output.data == nullptr) continue;
-    if (internal_overlap(output) == Overlap::Partial) {
+    if (const Overlap found = internal_overlap(output); found != Overlap::None) {
       throw PlanError(PlanError::Kind::Runtime, op,
-                      "expected an output whose elements lie apart, got one with several elements "
-                      "at one memory "
-                      "location (expanded?); clone() it first");
+                      std::string("expected an output whose elements lie apart, got one with ") +
+                          (found == Overlap::Partial ? "" : "perhaps ") +
+                          "several elements at one memory location (expanded?); clone() it first");
     }
     const auto must_not_share = [&](const Operand& other, const char* what, int index) {
       const Overlap found = overlap(output, other);
@@ -179,8 +179,12 @@ void check_overlap(const Operands& operands, const OpInfo& op) {
       if (operands.input(i).data != nullptr) must_not_share(operands.input(i), "input", i);
     }
     for (int other = 0; other < o; ++other) {
-      if (operands.output(other).data != nullptr)
-        must_not_share(operands.output(other), "output", other);
+      if (operands.output(other).data == nullptr) continue;
+      must_not_share(operands.output(other), "output", other);
+      if (overlap(output, operands.output(other)) == Overlap::Full) {
+        throw PlanError(PlanError::Kind::Runtime, op,
+                        "expected outputs apart from each other, got one tensor for two of them");
+      }
     }
   }
 }

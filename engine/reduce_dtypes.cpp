@@ -46,7 +46,9 @@ void plan_reduce_dtypes(const OpInfo& op, DType input, DType argument, DType def
     throw PlanError(PlanError::Kind::NotImplemented, op,
                     "expected a dense dtype, got a quantized or bits dtype");
   }
-  const bool given = argument != DType::Undefined;
+  // int64 is what integers give when nothing is asked for, without a copy of them in int64.
+  const bool widens = op.reduction.results[0] == ResultDType::Widened && is_integral(input, true);
+  const bool given = argument != DType::Undefined && !(widens && argument == DType::Long);
   element = given ? argument : input;
   if (op.reduction.ints_to_float && is_integral(element, true)) element = default_dtype;
   const bool narrows_complex = is_complex(input) && !op.dtypes.contains(input);
@@ -56,8 +58,10 @@ void plan_reduce_dtypes(const OpInfo& op, DType input, DType argument, DType def
   if (op.reduction.schema == ReduceSchema::Order) check_norm_dtype(op, input, element);
   for (size_t i = 0; i < kMaxResults; ++i)
     results[i] = result_dtype(op.reduction.results[i], input, element, given);
-  const bool half = element == DType::Half || element == DType::BFloat16;
-  if (op.reduction.rounds_last && half && element != input) element = DType::Float;
+  const auto is_half = [](DType dtype) { return dtype == DType::Half || dtype == DType::BFloat16; };
+  if (op.reduction.rounds_last && is_half(element) && element != input) element = DType::Float;
+  // Kernels in float read halves as they are.
+  if (op.reduction.reads_halves && is_half(input) && element == DType::Float) element = input;
 }
 
 void check_reduce_output(const OpInfo& op, DType result, DType dtype) {

@@ -199,6 +199,18 @@ void refuse_nothing(const OpInfo& op, bool dims_given, int dim) {
                       " to have non-zero size: there is no value for no elements");
 }
 
+void check_reduce_overlap(const Operands& operands, const OpInfo& op, int64_t reduced) {
+  check_overlap(operands, op);
+  for (int i = 0; i < operands.num_outputs; ++i) {
+    const Operand& output = operands.output(i);
+    if (output.output_kind == OutputKind::Given && output.data != nullptr && reduced > 1 &&
+        overlap(output, operands.input(0)) == Overlap::Full) {
+      throw PlanError(PlanError::Kind::Runtime, op,
+                      "expected an output apart from the input, got the input itself");
+    }
+  }
+}
+
 void make_reduce_plan(const Operands& operands, const ReduceRequest& given, const OpInfo& op,
                       ReducePlan& plan) {
   const Operand& input = operands.input(0);
@@ -214,16 +226,8 @@ void make_reduce_plan(const Operands& operands, const ReduceRequest& given, cons
     const bool given = operands.output(i).output_kind == OutputKind::Given;
     plan.output_dtypes[k] = given ? operands.output(i).dtype : plan.result_dtypes[k];
   }
-  check_overlap(operands, op);
   plan_dims(operands, plan);
-  for (int i = 0; i < operands.num_outputs; ++i) {
-    const Operand& output = operands.output(i);
-    if (output.output_kind == OutputKind::Given && output.data != nullptr && plan.reduced > 1 &&
-        overlap(output, input) == Overlap::Full) {
-      throw PlanError(PlanError::Kind::Runtime, op,
-                      "expected an output apart from the input, got the input itself");
-    }
-  }
+  check_reduce_overlap(operands, op, plan.reduced);
   choose_form(plan);
 }
 

@@ -21,6 +21,15 @@ struct ReduceRequest {
   double number = 0;
 };
 
+// The dtype that elements are to be converted to first; Undefined where none is asked for.
+template <class Int>
+DType dtype_argument(const BasicOperands<Int>& operands, const OpInfo& op) {
+  const bool of_out = operands.dtype_argument == DType::Undefined &&
+                      op.reduction.takes_dtype_of_out() &&
+                      operands.output(0).output_kind == OutputKind::Given;
+  return of_out ? operands.output(0).dtype : operands.dtype_argument;
+}
+
 // Checks of dtypes and the dtypes of results. Raises as torch does.
 void plan_reduce_dtypes(const OpInfo& op, DType input, DType argument, DType default_dtype,
                         DType& element, std::array<DType, kMaxResults>& results);
@@ -51,7 +60,7 @@ void make_reduce_shape_plan(const BasicOperands<Int>& operands, const ReduceRequ
   }
   contiguous_strides<Int>(plan.output_shape, plan.output_strides);
   plan.input_dtype = input.dtype;
-  plan_reduce_dtypes(op, input.dtype, operands.dtype_argument, operands.default_dtype,
+  plan_reduce_dtypes(op, input.dtype, dtype_argument(operands, op), operands.default_dtype,
                      plan.element_dtype, plan.result_dtypes);
   const bool half = input.dtype == DType::Half || input.dtype == DType::BFloat16;
   if (op.reduction.variant != nullptr) plan.variant = op.reduction.variant(request.number);
@@ -66,6 +75,10 @@ void make_reduce_shape_plan(const BasicOperands<Int>& operands, const ReduceRequ
     if (!same_sizes(output.sizes, plan.output_shape)) plan.resized_outputs |= 1u << i;
   }
 }
+
+// Throws where an output overlaps itself, another, or the input, of which only single elements that
+// are reduced may be written over. Operands without data are not checked.
+void check_reduce_overlap(const Operands& operands, const OpInfo& op, int64_t reduced);
 
 // States the form, and what follows from it, where the dims are known.
 void choose_form(ReducePlan& plan);

@@ -243,6 +243,107 @@ void raise(const PlanError& error) {
   }
 }
 
+py::dict plan_elementwise(const std::string& op, const std::vector<OperandSpec>& inputs,
+                          const std::optional<OperandSpec>& out, bool inplace,
+                          const std::string& dtype, const std::string& default_dtype, bool rounds) {
+  const OpInfo& info = op_named(op, OpKind::Elementwise);
+  if (static_cast<int>(inputs.size()) != info.num_inputs) {
+    throw py::type_error("iterlab::" + op + ": expected " + std::to_string(info.num_inputs) +
+                         " operands, got " + std::to_string(inputs.size()));
+  }
+  const Operands operands = describe(inputs, out, inplace, dtype, default_dtype, rounds);
+  Plan plan;
+  make_plan(operands, info, plan);
+  py::dict facts = plan_facts(plan);
+  facts["small"] = is_small_call(info, operands);
+  return facts;
+}
+
+py::dict plan_reduction(const std::string& op, const OperandSpec& input,
+                        const std::optional<std::vector<int64_t>>& dims, bool keepdim,
+                        const std::optional<OperandSpec>& out, const std::string& dtype,
+                        const std::string& overload, double number) {
+  const OpInfo& info = op_named(op, OpKind::Reduction, overload);
+  std::optional<std::span<const int64_t>> span;
+  if (dims) span = *dims;
+  Operands operands = describe({}, out, false, dtype, "float32", false);
+  operands.num_outputs = info.num_outputs;
+  operands.num_inputs = 1;
+  operands.input(0) = input.view(OutputKind::Allocated);
+  if (info.num_outputs > 1) {
+    for (int i = out ? 1 : 0; i < info.num_outputs; ++i) operands.output(i) = Operand{};
+  }
+  ReduceRequest request;
+  request.dims = reduced_dims(span, static_cast<int>(input.sizes.size()), info);
+  request.dims_given = dims && !dims->empty();
+  request.keepdim = keepdim;
+  request.number = number;
+  ReducePlan plan;
+  make_reduce_plan(operands, request, info, plan);
+  return reduce_plan_facts(plan);
+}
+
+py::list noted_launches(bool on) {
+  py::list result;
+  for (const cuda::Launch& one : note_cuda_launches(on)) {
+    result.append(py::make_tuple(one.kernel, py::make_tuple(one.grid.x, one.grid.y), one.threads,
+                                 one.shared_bytes));
+  }
+  return result;
+}
+
+OperandSpec operand_spec(std::vector<int64_t> sizes, std::vector<int64_t> strides,
+                         std::string dtype, bool wrapped_number, uintptr_t address) {
+  if (sizes.size() != strides.size())
+    throw py::value_error("iterlab: expected as many strides as sizes");
+  return {std::move(sizes), std::move(strides), std::move(dtype), wrapped_number, address};
+}
+
+// An entry for each row of a table.
+template <class Table, class Facts>
+py::list rows_of(const Table& table, const Facts& facts) {
+  py::list rows;
+  for (const auto& row : table) rows.append(facts(row));
+  return rows;
+}
+
+void bind_planner(py::module_& module) {
+  py::class_<OperandSpec>(module, "Operand",
+                          "A tensor as the planner sees it. Sizes and strides are in elements.")
+      .def(py::init(&operand_spec), py::arg("sizes"), py::arg("strides"), py::arg("dtype"),
+           py::arg("wrapped_number") = false, py::arg("address") = 0);
+  module.def("make_plan", &plan_elementwise, py::arg("op"), py::arg("inputs"),
+             py::arg("out") = py::none(), py::arg("inplace") = false, py::arg("dtype") = "",
+             py::arg("default_dtype") = "float32", py::arg("rounds") = false,
+             "Plans an elementwise call; returns its facts.");
+  module.def("make_reduce_plan", &plan_reduction, py::arg("op"), py::arg("input"),
+             py::arg("dims") = py::none(), py::arg("keepdim") = false, py::arg("out") = py::none(),
+             py::arg("dtype") = "", py::arg("overload") = "", py::arg("number") = 1.0,
+             "Plans a reduction; returns its facts.");
+  module.def(
+      "plan_times",
+      [](const std::string& op, const std::vector<OperandSpec>& inputs, int calls) {
+        return plan_times(describe(inputs, std::nullopt, false, "", "float32", false),
+                          op_named(op, OpKind::Elementwise), calls);
+      },
+      py::arg("op"), py::arg("inputs"), py::arg("calls"),
+      "Times the stages of planning a call; nanoseconds each.");
+  module.def(
+      "force_path", &force, py::arg("path"),
+      "Makes plans of this thread take a path (None: their own); returns the path forced before.");
+  module.def("note_cuda_launches", &noted_launches, py::arg("on"),
+             "Notes this thread's launches instead of launching; returns those noted.");
+}
+
+void bind_tables(py::module_& module) {
+  module.def(
+      "op_table", [] { return rows_of(op_table(), op_facts); },
+      "Every operator, as its definition states it.");
+  module.def(
+      "composite_table", [] { return rows_of(composite_table(), composite_facts); },
+      "Every operator that is written from others.");
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_C, module) {
@@ -254,103 +355,8 @@ PYBIND11_MODULE(_C, module) {
       raise(error);
     }
   });
-  py::class_<OperandSpec>(module, "Operand",
-                          "A tensor as the planner sees it. Sizes and strides are in elements.")
-      .def(py::init([](std::vector<int64_t> sizes, std::vector<int64_t> strides, std::string dtype,
-                       bool wrapped_number, uintptr_t address) {
-             if (sizes.size() != strides.size())
-               throw py::value_error("iterlab: expected as many strides as sizes");
-             return OperandSpec{std::move(sizes), std::move(strides), std::move(dtype),
-                                wrapped_number, address};
-           }),
-           py::arg("sizes"), py::arg("strides"), py::arg("dtype"),
-           py::arg("wrapped_number") = false, py::arg("address") = 0);
-  module.def(
-      "make_plan",
-      [](const std::string& op, const std::vector<OperandSpec>& inputs,
-         const std::optional<OperandSpec>& out, bool inplace, const std::string& dtype,
-         const std::string& default_dtype, bool rounds) {
-        const OpInfo& info = op_named(op, OpKind::Elementwise);
-        if (static_cast<int>(inputs.size()) != info.num_inputs) {
-          throw py::type_error("iterlab::" + op + ": expected " + std::to_string(info.num_inputs) +
-                               " operands, got " + std::to_string(inputs.size()));
-        }
-        const Operands operands = describe(inputs, out, inplace, dtype, default_dtype, rounds);
-        Plan plan;
-        make_plan(operands, info, plan);
-        py::dict facts = plan_facts(plan);
-        facts["small"] = is_small_call(info, operands);
-        return facts;
-      },
-      py::arg("op"), py::arg("inputs"), py::arg("out") = py::none(), py::arg("inplace") = false,
-      py::arg("dtype") = "", py::arg("default_dtype") = "float32", py::arg("rounds") = false,
-      "Plans an elementwise call; returns its facts.");
-  module.def(
-      "plan_times",
-      [](const std::string& op, const std::vector<OperandSpec>& inputs, int calls) {
-        return plan_times(describe(inputs, std::nullopt, false, "", "float32", false),
-                          op_named(op, OpKind::Elementwise), calls);
-      },
-      py::arg("op"), py::arg("inputs"), py::arg("calls"),
-      "Times the stages of planning a call; nanoseconds each.");
-  module.def(
-      "note_cuda_launches",
-      [](bool on) {
-        py::list result;
-        for (const cuda::Launch& one : note_cuda_launches(on)) {
-          result.append(py::make_tuple(one.kernel, py::make_tuple(one.grid.x, one.grid.y),
-                                       one.threads, one.shared_bytes));
-        }
-        return result;
-      },
-      py::arg("on"), "Notes this thread's launches instead of launching; returns those noted.");
-  module.def(
-      "make_reduce_plan",
-      [](const std::string& op, const OperandSpec& input,
-         const std::optional<std::vector<int64_t>>& dims, bool keepdim,
-         const std::optional<OperandSpec>& out, const std::string& dtype,
-         const std::string& overload, double number) {
-        const OpInfo& info = op_named(op, OpKind::Reduction, overload);
-        std::optional<std::span<const int64_t>> span;
-        if (dims) span = *dims;
-        ReducePlan plan;
-        Operands operands = describe({}, out, false, dtype, "float32", false);
-        operands.num_outputs = info.num_outputs;
-        operands.num_inputs = 1;
-        operands.input(0) = input.view(OutputKind::Allocated);
-        if (info.num_outputs > 1) {
-          for (int i = out ? 1 : 0; i < info.num_outputs; ++i) operands.output(i) = Operand{};
-        }
-        ReduceRequest request;
-        request.dims = reduced_dims(span, static_cast<int>(input.sizes.size()), info);
-        request.dims_given = dims && !dims->empty();
-        request.keepdim = keepdim;
-        request.number = number;
-        make_reduce_plan(operands, request, info, plan);
-        return reduce_plan_facts(plan);
-      },
-      py::arg("op"), py::arg("input"), py::arg("dims") = py::none(), py::arg("keepdim") = false,
-      py::arg("out") = py::none(), py::arg("dtype") = "", py::arg("overload") = "",
-      py::arg("number") = 1.0, "Plans a reduction; returns its facts.");
-  module.def(
-      "op_table",
-      [] {
-        py::list table;
-        for (const OpInfo& op : op_table()) table.append(op_facts(op));
-        return table;
-      },
-      "Every operator, as its definition states it.");
-  module.def(
-      "composite_table",
-      [] {
-        py::list table;
-        for (const CompositeInfo& op : composite_table()) table.append(composite_facts(op));
-        return table;
-      },
-      "Every operator that is written from others.");
-  module.def(
-      "force_path", &force, py::arg("path"),
-      "Makes plans of this thread take a path (None: their own); returns the path forced before.");
+  bind_planner(module);
+  bind_tables(module);
   bind_fast_calls(module);
   module.def("cpu_capability", &cpu_capability,
              "The instruction set that CPU kernels run with: default, avx2 or avx512.");

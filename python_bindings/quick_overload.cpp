@@ -26,7 +26,7 @@ struct QuickOverload {
   PyObject* original;
 };
 
-PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {
+PyObject* call_overload(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {
   HANDLE_TH_ERRORS
   const auto* const quick = reinterpret_cast<QuickOverload*>(self);
   if (!at::impl::torch_function_mode_enabled()) {
@@ -77,7 +77,7 @@ void bind_quick_overloads(py::module_& module) {
         if (lane == nullptr) return py::none();
         auto* const quick = PyObject_New(QuickOverload, quick_type());
         if (quick == nullptr) throw py::error_already_set();
-        quick->vectorcall = &call;
+        quick->vectorcall = &call_overload;
         quick->lane = lane.release();  // both live as long as the process
         quick->original = py::object(original).release().ptr();
         return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(quick));

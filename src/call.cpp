@@ -8,6 +8,7 @@
 #include "engine/plan.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/resize.h"
 #include "src/small_call.h"
 #include "src/warnings.h"
 
@@ -28,10 +29,10 @@ void plan_call(const OpInfo& op, const Arguments& arguments, Output output, bool
 }
 
 // Allocates the result, or resizes the given output; gives the former.
-at::Tensor make_result(const Plan& plan, Output output) {
+at::Tensor make_result(const Plan& plan, const Arguments& arguments, Output output) {
   if (output.kind == OutputKind::Allocated)
     return empty_cpu(plan.shape, plan.output_strides, plan.result_dtype);
-  if (plan.resized_outputs != 0) resize_output(*output.tensor, plan.shape, plan.output_strides);
+  resize_outputs(plan, arguments, output);
   return {};
 }
 
@@ -60,7 +61,7 @@ at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output out
   if (!recorded && call_small(op, arguments, output, allocated)) return allocated;
   Plan plan;
   plan_call(op, arguments, output, recorded, plan);
-  allocated = make_result(plan, output);
+  allocated = make_result(plan, arguments, output);
   const at::Tensor& result = allocated.defined() ? allocated : *output.tensor;
   warn_of_uint8_conditions(op, arguments);
   if (plan.numel == 0) return allocated;

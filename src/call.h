@@ -20,7 +20,7 @@ struct Output {
 at::Tensor call_cpu(const OpInfo& op, const Arguments& arguments, Output output);
 
 // The same, with a PlanError where the call is not one that the operator takes; nothing has been
-// touched then.
+// touched then but the shape of a given output.
 at::Tensor try_call_cpu(const OpInfo& op, const Arguments& arguments, Output output);
 
 // Make the result's shape, dtype and strides, on symbolic sizes; return it.

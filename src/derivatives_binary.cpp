@@ -17,6 +17,7 @@
 #include <ATen/ops/special_zeta.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/xlogy.h>
+#include <ATen/ops/zeros.h>
 
 namespace iterlab {
 namespace {
@@ -26,6 +27,14 @@ using at::Tensor;
 // Where torch raises too.
 Tensor undefined(const Tensor&, const Saved&) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, "iterlab: the derivative for this input is not implemented.");
+}
+
+// A number's tensor, which is on the CPU, on the device of the tensor beside it: a few of ATen's
+// CUDA kernels (logical_and, div with rounding) do not take one first. Without a copy between
+// devices, which a CUDA graph could not record.
+Tensor beside(const Tensor& number, const Tensor& tensor) {
+  if (number.device() == tensor.device()) return number;
+  return number + at::zeros({}, tensor.options().dtype(number.scalar_type()));
 }
 
 // grad * scale, without a pass over memory where scale is 1.
@@ -49,7 +58,8 @@ Tensor pow_grad_input(const Tensor& grad, const Saved& saved) {
 
 // Of d/dy x^y = x^y log(x); 0 where x is 0 and y is not negative, for which log(x) is infinite.
 Tensor pow_grad_exponent(const Tensor& grad, const Saved& saved) {
-  const Tensor &x = saved.inputs[0], &y = saved.inputs[1];
+  const Tensor& y = saved.inputs[1];
+  const Tensor x = beside(saved.inputs[0], y);
   const Tensor vanishes = c10::isComplexType(y.scalar_type())
                               ? at::logical_and(x == 0, at::real(y) >= 0)
                               : at::logical_and(x == 0, y >= 0);
@@ -123,13 +133,15 @@ constexpr Derivative of_binary[] = {
     {.op = "remainder",
      .inputs = {unchanged,
                 [](const Tensor& grad, const Saved& saved) {
-                  return -grad * at::div(saved.inputs[0], saved.inputs[1], "floor");
+                  const Tensor& y = saved.inputs[1];
+                  return -grad * at::div(beside(saved.inputs[0], y), y, "floor");
                 }},
      .saves_inputs = 0b11},
     {.op = "fmod",
      .inputs = {unchanged,
                 [](const Tensor& grad, const Saved& saved) {
-                  return -grad * at::div(saved.inputs[0], saved.inputs[1], "trunc");
+                  const Tensor& y = saved.inputs[1];
+                  return -grad * at::div(beside(saved.inputs[0], y), y, "trunc");
                 }},
      .saves_inputs = 0b11},
     {.op = "pow",

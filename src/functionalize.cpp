@@ -41,8 +41,9 @@ bool unwrap(Stack& arguments) {
 }
 
 struct FunctionalizeRule : c10::OperatorKernel {
+  const OpInfo& info;
   Variant variant;
-  explicit FunctionalizeRule(Variant v) : variant(v) {}
+  FunctionalizeRule(const OpInfo& op, Variant v) : info(op), variant(v) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
     const std::vector<c10::Argument>& parameters = op.schema().arguments();
@@ -57,7 +58,10 @@ struct FunctionalizeRule : c10::OperatorKernel {
     }
     if (!writes_functional) return write_directly(op, originals, stack);
     for (size_t i = 0; i < parameters.size(); ++i) {
-      if (variant == Variant::Inplace || !is_written(parameters[i])) inner.push_back(originals[i]);
+      if (variant == Variant::Out && is_written(parameters[i])) continue;
+      const bool takes_dtype = info.reduction.takes_dtype_of_out() &&
+                               parameters[i].name() == "dtype" && originals[i].isNone();
+      inner.push_back(takes_dtype ? written[0].toTensor().scalar_type() : originals[i]);
     }
     unwrap(inner);
     {
@@ -98,10 +102,10 @@ struct FunctionalizeRule : c10::OperatorKernel {
 
 }  // namespace
 
-void register_functionalization(Variant variant, const c10::OperatorName& name) {
+void register_functionalization(const OpInfo& op, Variant variant, const c10::OperatorName& name) {
   if (variant == Variant::Functional) return;  // torch's fallback does
   register_rule(name, c10::DispatchKey::Functionalize,
-                std::make_unique<FunctionalizeRule>(variant));
+                std::make_unique<FunctionalizeRule>(op, variant));
 }
 
 }  // namespace iterlab

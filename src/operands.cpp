@@ -7,7 +7,6 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/as_strided.h>
 
 #include <cmath>
@@ -106,11 +105,6 @@ at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype) {
 
 at::Tensor empty_cpu(at::IntArrayRef sizes, DType dtype) {
   return at::detail::empty_generic(sizes, &output_memory(), kCpu, dtype, std::nullopt);
-}
-
-void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides) {
-  if (at::native::resize_output(output, as_sizes(sizes)))
-    output.as_strided_(as_sizes(sizes), as_sizes(strides));
 }
 
 Parallel torch_parallel() {

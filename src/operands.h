@@ -82,9 +82,6 @@ Number as_number(const at::Scalar& scalar);
 at::Tensor empty_cpu(const Dims& sizes, const Dims& strides, DType dtype);
 at::Tensor empty_cpu(at::IntArrayRef sizes, DType dtype);  // contiguous
 
-// out= of another shape is resized, with torch's warning, and gets `strides`.
-void resize_output(const at::Tensor& output, const Dims& sizes, const Dims& strides);
-
 // torch's thread pool.
 Parallel torch_parallel();
 

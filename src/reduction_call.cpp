@@ -6,6 +6,7 @@
 #include "engine/op_table.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/resize.h"
 #include "src/warnings.h"
 
 namespace iterlab {
@@ -17,15 +18,13 @@ void check_reduction_devices(const OpInfo& op, const at::Tensor& input, const Gi
   for (const at::Tensor* const output : given) check_devices(op, tensors, output, at::kCPU);
 }
 
-// Allocates the results that are not given, and resizes those that are; gives the former.
-ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const GivenResults& given) {
+// The results that are not given.
+ReduceResults allocate_results(const OpInfo& op, const ReducePlan& plan,
+                               const GivenResults& given) {
   ReduceResults results;
   for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
-    if (given[i] == nullptr) {
+    if (given[i] == nullptr)
       results[i] = empty_cpu(plan.output_shape, plan.output_strides, plan.result_dtypes[i]);
-    } else if ((plan.resized_outputs >> i & 1u) != 0) {
-      resize_output(*given[i], plan.output_shape, plan.output_strides);
-    }
   }
   return results;
 }
@@ -53,22 +52,25 @@ static void plan_reduction(const OpInfo& op, const at::Tensor& input,
   make_reduce_plan(operands, reduce_request(op, input.dim(), arguments), op, plan);
 }
 
-at::Tensor without_nan(const OpInfo& op, const at::Tensor& input,
-                       const ReduceArguments& arguments) {
-  const bool to_integers = arguments.dtype && c10::isIntegralType(*arguments.dtype, true);
+at::Tensor without_nan(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
+                       const GivenResults& given) {
+  std::optional<at::ScalarType> dtype = arguments.dtype;
+  if (!dtype && given[0] != nullptr) dtype = given[0]->scalar_type();
+  const bool to_integers = dtype && c10::isIntegralType(*dtype, true);
   if (!op.reduction.skips_nan || !to_integers || !input.is_floating_point()) return {};
   return input.masked_fill(input.isnan(), 0);
 }
 
 ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& given_input,
                              const ReduceArguments& arguments, const GivenResults& given) {
-  const at::Tensor changed = without_nan(op, given_input, arguments);
+  const at::Tensor changed = without_nan(op, given_input, arguments, given);
   const at::Tensor& input = changed.defined() ? changed : given_input;
   const bool recorded = is_recorded();
   ReducePlan plan;
   plan_reduction(op, input, arguments, given, recorded, plan);
   warn_of_degrees_of_freedom(plan, input.numel(), arguments.number);
-  ReduceResults results = make_results(op, plan, given);
+  ReduceResults results = allocate_results(op, plan, given);
+  resize_outputs(plan, input, arguments, given);
   if (plan.outputs == 0) return results;
   if (input.numel() != 0) warn_of_lost_imaginary_parts(plan.input_dtype, plan.element_dtype);
   const cpu::KernelTable& table = kernel_table();

@@ -31,14 +31,15 @@ ReduceRequest reduce_request(const OpInfo& op, int64_t ndim, const ReduceArgumen
 
 // The input with 0 for NaN, of a reduction that skips them and converts elements to integers, which
 // cannot be NaN; undefined for any other.
-at::Tensor without_nan(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments);
+at::Tensor without_nan(const OpInfo& op, const at::Tensor& input, const ReduceArguments& arguments,
+                       const GivenResults& given);
 
 // Computes the results, on the CPU. Returns those that it allocates, undefined tensors in place of
 // those that are given. Note [No copies of tensors]
 ReduceResults reduce_cpu(const OpInfo& op, const at::Tensor& input,
                          const ReduceArguments& arguments, const GivenResults& given);
 // The same, with a PlanError where the call is not one that the operator takes; nothing has been
-// touched then.
+// touched then but the shape of a given output.
 ReduceResults try_reduce_cpu(const OpInfo& op, const at::Tensor& input,
                              const ReduceArguments& arguments, const GivenResults& given);
 // The results' shapes, dtypes and strides, on symbolic sizes.

@@ -117,6 +117,7 @@ void for_overloads(const Fn& fn) {
 template <class Op>
 void register_elementwise(torch::Library& library) {
   const OpInfo& op = *find_op(Op::name);
+  constexpr bool out_follows = !Op::parameters.empty();  // Note [Order of overloads]
   const auto register_out_of = [&]<uint32_t scalar_inputs>() {
     register_out<typename SignatureOf<Op, scalar_inputs>::Elementwise>(library, op, scalar_inputs,
                                                                        &call_cpu, &call_meta);
@@ -131,10 +132,10 @@ void register_elementwise(torch::Library& library) {
       overload.implement<typename Sig::ComputeNumbers, typename Sig::Functional>(
           DispatchKey::CompositeImplicitAutograd, overload_name(op, Variant::Functional, 0));
     }
-    if (op.num_parameters > 0) register_out_of.template operator()<scalar_inputs>();
+    if constexpr (out_follows) register_out_of.template operator()<scalar_inputs>();
   });
   for_overloads<Op>([&]<uint32_t scalar_inputs>() {
-    if (op.num_parameters == 0) register_out_of.template operator()<scalar_inputs>();
+    if constexpr (!out_follows) register_out_of.template operator()<scalar_inputs>();
     if constexpr ((Op::variants & kInplace) != 0 && (scalar_inputs & 1u) == 0) {
       using Inplace = typename SignatureOf<Op, scalar_inputs>::Inplace;
       register_inplace<Inplace>(library, op, scalar_inputs);

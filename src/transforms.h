@@ -15,7 +15,7 @@ namespace iterlab {
 void register_transforms(const OpInfo& op, Variant variant, const c10::OperatorName& name);
 
 void register_vmap(const OpInfo& op, Variant variant, const c10::OperatorName& name);
-void register_functionalization(Variant variant, const c10::OperatorName& name);
+void register_functionalization(const OpInfo& op, Variant variant, const c10::OperatorName& name);
 void register_autocast(const OpInfo& op, Variant variant, const c10::OperatorName& name);
 
 // Registers a kernel object with

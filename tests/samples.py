@@ -109,6 +109,28 @@ def full_range_values(dtype: torch.dtype, count: int, seed: int = 0) -> torch.Te
     return torch.cat([special, drawn.to(dtype)])
 
 
+def seeded_values(
+    shape: tuple[int, ...], dtype: torch.dtype, special: bool = False, device: str = "cpu"
+) -> torch.Tensor:
+    """The same random elements of a shape on every device; `special` strews NaN and infinities."""
+    return _drawn(shape, dtype, special).to(device)
+
+
+def _drawn(shape: tuple[int, ...], dtype: torch.dtype, special: bool) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(len(shape) + sum(shape))
+    if dtype == torch.bool:
+        return torch.rand(shape, generator=generator) > 0.5
+    if not dtype.is_floating_point and not dtype.is_complex:
+        return torch.randint(-5 if dtype.is_signed else 0, 9, shape, generator=generator).to(dtype)
+    if dtype.is_complex:
+        return torch.randn(shape, dtype=torch.complex128, generator=generator).to(dtype)
+    x = torch.randn(shape, dtype=torch.float64, generator=generator)
+    if special:
+        where = torch.rand(shape, generator=generator)
+        x = x.masked_fill(where < 0.02, math.nan).masked_fill(where > 0.98, math.inf)
+    return x.to(dtype)
+
+
 def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor with its strides, on the CPU."""
     flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())

@@ -33,6 +33,24 @@ SPELLINGS["norm"] = ("ord", "name")
 EVERY_OVERLOAD = [pytest.param(entry, overload, id=name) for entry, name, overload in OVERLOADS]
 
 
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=name_of)
+def test_a_tensors_place_is_tried_before_a_numbers(entry: OpEntry) -> None:
+    """Overloads with out= come last; with parameters, each follows its functional one."""
+    packet = getattr(torch.ops.iterlab, entry.name)
+    names = [name for name in packet.overloads() if not name.startswith("inplace")]
+    out = [name == "out" or name.endswith("_out") for name in names]
+    pairs = out.count(True)
+    assert out == ([False, True] * pairs if entry.parameters else [False] * pairs + [True] * pairs)
+    schemas = [
+        getattr(packet, n)._schema for n, is_out in zip(names, out, strict=True) if not is_out
+    ]
+    wants_number = [
+        [str(argument.type) == "number" for argument in schema.arguments[: len(entry.inputs)]]
+        for schema in schemas
+    ]
+    assert wants_number == sorted(wants_number)
+
+
 def test_numbers_of_masked_fill_and_fill_are_not_read_from_a_tensor() -> None:
     with FakeTensorMode():
         x = torch.randn(3, 4)
@@ -162,25 +180,29 @@ def test_opcheck(entry: OpEntry, overload: torch._ops.OpOverload, device: str) -
     assert set(results.values()) == {"SUCCESS"}, results
 
 
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that were made of tensors."""
+    made: list[str] = []
+    monkeypatch.setattr(torch.Tensor, "__repr__", lambda _: made.append("a tensor") or made[-1])
+    return made
+
+
 @pytest.mark.parametrize(("entry", "overload"), EVERY_OVERLOAD)
 def test_no_overload_is_found_by_way_of_a_tensors_text(
     entry: OpEntry,
     overload: torch._ops.OpOverload,
     device: str,
-    monkeypatch: pytest.MonkeyPatch,
+    texts: list[str],
 ) -> None:
     """Where a number is wanted and a tensor given, the error holds its elements as text: slow."""
     args, kwargs = sample_of(entry, overload, device)
-    texts: list[str] = []
-    monkeypatch.setattr(torch.Tensor, "__repr__", lambda tensor: texts.append("") or "a tensor")
     calls.function(entry, overload._schema.name.endswith("_"))(*args, **kwargs)
     assert not texts
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_nor_are_the_larger_and_smaller_of_two(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts: list[str] = []
-    monkeypatch.setattr(torch.Tensor, "__repr__", lambda tensor: texts.append("") or "a tensor")
+def test_nor_are_the_larger_and_smaller_of_two(name: str, texts: list[str]) -> None:
     x, y, out = torch.rand(5), torch.rand(5), torch.empty(5)
     getattr(torch.ops.iterlab, name)(x, y)
     getattr(torch.ops.iterlab, name)(x, y, out=out)

@@ -96,6 +96,16 @@ def test_the_path_explained_is_the_path_that_ran() -> None:
     assert {"_", "", "out"} == {form for path, form in seen if path == "strided"}
 
 
+def test_lazy_conjugates_are_explained_as_the_copies_that_a_kernel_gets() -> None:
+    x = torch.randn(30, 80, dtype=torch.complex64)[:, ::2]
+    for view in (x, x.conj(), x.imag._neg_view(), x.t().conj()):
+        explained = iterlab.explain("exp", view)
+        assert isinstance(explained.plan, iterlab.Plan)
+        assert reported(lambda: torch.ops.iterlab.exp(view)) == explained.plan.path  # noqa: B023
+    assert iterlab.plan("exp", x).path == "strided"
+    assert iterlab.plan("exp", x.conj()).path == "vectorized"
+
+
 def random_reductions() -> Iterator[tuple[str, torch.Tensor, list[int]]]:
     chance = random.Random(8)
     for _ in range(90):

@@ -141,6 +141,29 @@ def test_large_operands_are_decided_fast() -> None:
     assert decision(Strided((4096, 4096), (8192, 2)), apart) == "fine"
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_outputs_that_grow_into_an_operand_are_refused(device: str) -> None:
+    a = torch.arange(16.0, device=device)
+    calls = [
+        lambda: torch.ops.iterlab.neg(a[1:9], out=a[:4]),
+        lambda: torch.ops.iterlab.sum(a[4:].view(3, 4), 0, out=a[1:2]),
+        lambda: torch.ops.iterlab.var_mean(a[8:].view(4, 2), 1, out0=a[:2], out1=a[1:2]),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match=r"^iterlab::\w+: expected an output .*, got "):
+            call()
+    torch.ops.iterlab.neg(a[8:], out=a[:4])
+    assert torch.equal(a[:8], -torch.arange(8.0, 16.0, device=device))
+
+
+def test_an_output_that_is_not_decided_is_refused() -> None:
+    """Many dims of large strides that have nothing in common: the search gives up."""
+    rng = random.Random(0)
+    out = Strided((40,) * 9, tuple(rng.randrange(10**12, 2 * 10**12) for _ in range(9)))
+    with pytest.raises(RuntimeError, match=r"elements lie apart, got one with perhaps several"):
+        _C.make_plan("exp", [Strided((1,), (1,)).operand()], out=out.operand())
+
+
 def test_real_calls_refuse_partial_overlap_and_leave_the_output_alone(device: str) -> None:
     a = torch.arange(16.0, device=device).view(4, 4)
     before = a.clone()
@@ -150,8 +173,11 @@ def test_real_calls_refuse_partial_overlap_and_leave_the_output_alone(device: st
         lambda: torch.ops.iterlab.mul_(a, a.t()),
         lambda: torch.ops.iterlab.sum(a, 0, out=a[0]),
         lambda: torch.ops.iterlab.add(a, a, out=torch.ones(1, device=device).expand(4, 4)),
+        lambda: torch.ops.iterlab.aminmax(a[0], min=a[1, 0], max=a[1, 0]),
     ]
     for call in calls:
-        with pytest.raises(RuntimeError, match=r"^iterlab::\w+: expected an output .*, got "):
+        with pytest.raises(
+            RuntimeError, match=r"^iterlab::\w+: expected (an output|outputs) .*, got "
+        ):
             call()
         assert torch.equal(a, before)

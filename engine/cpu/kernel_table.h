@@ -114,6 +114,9 @@ struct ReduceTypeKernels {
   // `other` stands for `other_count` elements after the `count` of `row`.
   void (*combine)(char* row, const char* other, int64_t columns, int64_t count,
                   int64_t other_count);
+  // Whether the results of all outputs are known, whatever elements follow those of `row`. Null
+  // where that is never so.
+  bool (*is_final)(const char* row, int64_t columns) = nullptr;
   // Null where the result is the state.
   void (*project)(const char* row, int64_t columns, int64_t reduced, double number,
                   char* const* results);
@@ -121,6 +124,10 @@ struct ReduceTypeKernels {
 
 inline int64_t state_bytes(const ReduceTypeKernels& kernels) {
   return kernels.component_bytes[0] + (kernels.components > 1 ? kernels.component_bytes[1] : 0);
+}
+
+inline bool is_final(const ReduceTypeKernels& kernels, const char* row, int64_t columns) {
+  return kernels.is_final != nullptr && kernels.is_final(row, columns);
 }
 
 // The loops of one formula, by the storage type of its elements.

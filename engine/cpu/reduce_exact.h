@@ -75,9 +75,14 @@ struct ExactLoops {
     collect(x, count, block);
     join(total, block);
   }
-  static bool is_final(const Lane<T>* total) {
-    if constexpr (Formula::stops_early) return Formula::is_final(total[0].value);
+  static constexpr bool stops_early = Formula::stops_early;
+  static bool is_final(const char* row, int64_t columns) {
+    const T* const states = reinterpret_cast<const T*>(row);
+    if constexpr (stops_early) return std::all_of(states, states + columns, Formula::is_final);
     return false;
+  }
+  static bool is_final(const Lane<T>* total) {
+    return is_final(reinterpret_cast<const char*>(total), 1);
   }
 
   // Long runs are read a part of a page at each place: Note [Streams]

@@ -127,6 +127,7 @@ constexpr ReduceTypeKernels type_kernels() {
     if constexpr (requires { &Loops::block_of_runs; }) {
       kernels.block_of_runs = &Loops::block_of_runs;
     }
+    if constexpr (requires { requires Loops::stops_early; }) kernels.is_final = &Loops::is_final;
     if constexpr (For::lanes > 1) {
       kernels.few_rows = &Loops::few_rows;
       kernels.dense_rows = &Loops::dense_rows;

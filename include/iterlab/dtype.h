@@ -109,19 +109,6 @@ constexpr const char* dtype_name(DType dtype) {
   }
 }
 
-// The C++ name that ATen's own messages use ("Float", "BFloat16").
-constexpr const char* dtype_cpp_name(DType dtype) {
-  switch (dtype) {
-#define ITERLAB_CASE(type, name, text) \
-  case DType::name:                    \
-    return #name;
-    ITERLAB_FORALL_STORAGE_TYPES(ITERLAB_CASE)
-#undef ITERLAB_CASE
-    default:
-      return "unsupported dtype";
-  }
-}
-
 template <class T>
 struct TypeToDType;
 #define ITERLAB_TO_DTYPE(type, name, text)      \
@@ -211,20 +198,6 @@ constexpr DType compute_dtype(DType dtype) {
   if (dtype == DType::ComplexHalf) return DType::ComplexFloat;
   if (type_index(dtype) >= kNumComputeTypes) return DType::Float;
   return dtype;
-}
-
-// Calls `fn.template operator()<T>()` with the C++ type of a compute dtype.
-template <class Fn>
-constexpr auto dispatch_compute_type(DType dtype, Fn&& fn) {
-  switch (dtype) {
-#define ITERLAB_CASE(type, name, text) \
-  case DType::name:                    \
-    return fn.template operator()<type>();
-    ITERLAB_FORALL_COMPUTE_TYPES(ITERLAB_CASE)
-#undef ITERLAB_CASE
-    default:
-      return fn.template operator()<float>();  // unreachable: plans hold compute dtypes only
-  }
 }
 
 }  // namespace iterlab

@@ -3,6 +3,8 @@
 
 #include "iterlab/dtype.h"
 
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -46,7 +48,32 @@ using Wrapping = std::make_unsigned_t<std::conditional_t<(sizeof(T) < sizeof(int
 template <class T>
 inline constexpr bool wraps = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
+// -x, in the compilers of Note [Products of complex numbers] by way of an integer, so that they do
+// not see through it.
+template <class T>
+ITERLAB_FN T negated(T x) {
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && __GNUC__ == 12 && \
+    __GNUC_MINOR__ < 3
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  return std::bit_cast<T>(std::bit_cast<Bits>(x) ^ (Bits(1) << (8 * sizeof(T) - 1)));
+#else
+  return -x;
+#endif
+}
+
 }  // namespace detail
+
+// Note [Products of complex numbers]
+// A product of two complex numbers is a difference beside a sum of products. GCC 12 before 12.3
+// makes one instruction of it where it vectorises a loop (vfmaddsub), in spite of
+// -ffp-contract=off (its bug 107647); that rounds once for twice, and only the elements that are
+// in a vector. A result must not depend on an element's place, so the difference is written as a
+// sum of what that pattern does not match.
+template <class Real>
+ITERLAB_FN complex<Real> product(complex<Real> a, complex<Real> b) {
+  return {a.real() * b.real() + detail::negated(a.imag() * b.imag()),
+          a.real() * b.imag() + a.imag() * b.real()};
+}
 
 template <class T>
 ITERLAB_FN Lane<T> operator+(Lane<T> a, Lane<T> b) {
@@ -79,6 +106,8 @@ ITERLAB_FN Lane<T> operator*(Lane<T> a, Lane<T> b) {
   } else if constexpr (detail::wraps<T>) {
     using W = detail::Wrapping<T>;
     return static_cast<T>(static_cast<W>(a.value) * static_cast<W>(b.value));
+  } else if constexpr (is_complex_v<T>) {
+    return product(a.value, b.value);
   } else {
     return a.value * b.value;
   }

@@ -63,6 +63,9 @@ struct ReduceFacts {
   bool rounds_last = false;       // no element is rounded to a half dtype argument, but the result
   bool skips_nan = false;         // also where elements are converted to integers
   bool reads_halves = false;      // kernels (of variant 0) read half and bfloat16 without staging
+  // Whether elements are converted to the dtype of out= first, where there is no dtype argument: of
+  // sum, mean, prod and their like, as in torch.
+  constexpr bool takes_dtype_of_out() const { return schema == ReduceSchema::DimsDType; }
   int (*variant)(double number) = nullptr;  // which formula the number chooses; null: the only one
 };
 

@@ -1,4 +1,5 @@
-// Dims: a list of up to 64 integers in place, for shapes and strides. Copies only what it holds.
+// Dims: a list of up to kMaxDims integers in place, for shapes and strides. Copies only what it
+// holds.
 #pragma once
 
 #include "iterlab/config.h"

@@ -144,6 +144,8 @@ def describe(operand: torch.Tensor | complex, name: str = "a tensor") -> _C.Oper
             raise NotImplementedError(
                 f"iterlab: expected strided tensors, got {name}, a {layout} one"
             )
+        if operand.is_conj() or operand.is_neg():  # a kernel gets a copy of it
+            return describe(_without_data(operand, "meta").clone(), name)
         address = operand.data_ptr() if _has_data(operand) else 0
         return _C.Operand(
             list(operand.shape), list(operand.stride()), dtype_name(operand.dtype), False, address

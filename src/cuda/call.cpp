@@ -8,6 +8,7 @@
 #include "src/cuda_backend.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/resize.h"
 #include "src/warnings.h"
 
 #include <c10/cuda/CUDAGuard.h>
@@ -49,10 +50,11 @@ void plan_call(const OpInfo& op, const iterlab::Arguments& arguments, Output out
   check_numbers(op, arguments, plan.common_dtype);
 }
 
-at::Tensor make_result(const Plan& plan, Output output, at::Device device) {
+at::Tensor make_result(const Plan& plan, const iterlab::Arguments& arguments, Output output,
+                       at::Device device) {
   if (output.kind == OutputKind::Allocated)
     return empty_cuda(plan.shape, plan.output_strides, plan.result_dtype, device);
-  if (plan.resized_outputs != 0) resize_output(*output.tensor, plan.shape, plan.output_strides);
+  resize_outputs(plan, arguments, output);
   return *output.tensor;
 }
 
@@ -81,7 +83,7 @@ at::Tensor call(const OpInfo& op, const iterlab::Arguments& arguments, Output ou
     const c10::cuda::CUDAGuard guard(device);
     Plan plan;
     plan_call(op, arguments, output, plan);
-    at::Tensor result = make_result(plan, output, device);
+    at::Tensor result = make_result(plan, arguments, output, device);
     warn_of_uint8_conditions(op, arguments);
     if (plan.numel == 0) return result;
     warn_of_lost_imaginary_parts(op, arguments, plan.common_dtype, output);

@@ -6,6 +6,7 @@
 #include "src/cuda/workspace.h"
 #include "src/describe.h"
 #include "src/profiler_range.h"
+#include "src/resize.h"
 #include "src/warnings.h"
 
 #include <c10/cuda/CUDAGuard.h>
@@ -33,14 +34,9 @@ ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const Given
                            at::Device device) {
   ReduceResults results;
   for (size_t i = 0; i < static_cast<size_t>(op.num_outputs); ++i) {
-    if (given[i] == nullptr) {
-      results[i] =
-          empty_cuda(plan.output_shape, plan.output_strides, plan.result_dtypes[i], device);
-      continue;
-    }
-    if ((plan.resized_outputs >> i & 1u) != 0)
-      resize_output(*given[i], plan.output_shape, plan.output_strides);
-    results[i] = *given[i];
+    results[i] = given[i] != nullptr ? *given[i]
+                                     : empty_cuda(plan.output_shape, plan.output_strides,
+                                                  plan.result_dtypes[i], device);
   }
   return results;
 }
@@ -50,7 +46,7 @@ ReduceResults make_results(const OpInfo& op, const ReducePlan& plan, const Given
 ReduceResults reduce(const OpInfo& op, const at::Tensor& given_input,
                      const iterlab::ReduceArguments& arguments, const GivenResults& given) {
   return with_torch_errors([&] {
-    const at::Tensor changed = without_nan(op, given_input, arguments);
+    const at::Tensor changed = without_nan(op, given_input, arguments, given);
     const at::Tensor& input = changed.defined() ? changed : given_input;
     for (const at::Tensor* const output : given) {
       if (output != nullptr) check_device(op, *output, input.device());
@@ -61,6 +57,7 @@ ReduceResults reduce(const OpInfo& op, const at::Tensor& given_input,
     plan_reduction(op, input, arguments, given, plan);
     warn_of_degrees_of_freedom(plan, input.numel(), arguments.number);
     ReduceResults results = make_results(op, plan, given, input.device());
+    resize_outputs(plan, input, arguments, given);
     if (plan.outputs == 0) return results;
     if (input.numel() != 0) warn_of_lost_imaginary_parts(plan.input_dtype, plan.element_dtype);
     char* outputs[kMaxResults] = {};
