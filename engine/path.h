@@ -7,15 +7,16 @@ namespace iterlab {
 
 // Note [Tile sizes]
 // A tile of one operand, in the compute type, is at most this large: two or three of them and the
-// raw bytes that they are converted from stay in a 32 KiB first-level cache. Tiles of rows, of
-// which one operand is converted or none, are larger: with half of it, broadcast, strided and
-// packed rows of 64 MiB operands took 1.1 to 1.3 times as long. Transposed ones have a note of
-// their own.
-inline constexpr int64_t kTileBytes = 8192, kRowTileBytes = 16384, kTransposedTileBytes = 65536;
+// raw bytes that they are converted from stay in a 32 KiB first-level cache. Tiles of rows are
+// smaller: the next one of what is read, and what is written, share the cache with them (of 16 KiB,
+// strided, column and packed rows of 64 MiB operands took 1.1 to 1.4 times as long). Transposed
+// ones have a note of their own.
+inline constexpr int64_t kTileBytes = 8192, kRowTileBytes = 4096, kTransposedTileBytes = 65536;
 
 // Rows that are used in place need no buffer but for a block of a broadcast operand's lanes for
 // each row, so that a tile is what pays for starting it (0.1 us).
 inline constexpr int64_t kInPlaceTileBytes = 128 * 1024, kInPlaceTileRows = 128;
+inline constexpr int64_t kInPlaceRunBytes = 16 * 1024;  // of a row
 
 // Note [Transposed tiles]
 // Tiles of the path `tiled`, inner x rows, by the width of the widest element. Rows follow the dim
@@ -59,10 +60,14 @@ constexpr uint8_t path_bit(Path path) {
   return static_cast<uint8_t>(1u << static_cast<unsigned>(path));
 }
 
-// Inner dims shorter than this many elements are packed, several rows to a tile: below it, the call
-// of a kernel for each row costs more than the copy. Tiles of longer ones have several rows too, in
-// place where they lie so.
+// Note [Short rows]
+// Rows of fewer elements than kPackBelow are packed, several to a tile: the call of a kernel for
+// each row would cost more than the copy, and of narrow elements, which end in a tail of single
+// ones, much more. Where the elements are wide and the formula is cheap, a row need not be as long
+// as that, but two vectors (of floats, whose kernel has more to set up) or one: int32 and float64
+// rows of 16 to 63 elements, packed, took 1.3 to 1.9 times as long.
 inline constexpr int64_t kPackBelow = 64;
+inline constexpr int64_t kPackFloatsBelowBytes = 128, kPackWideBelowBytes = 64;
 
 // Tiles of fewer elements are made longer, and where they have less than half as many, elements are
 // taken by their offsets: to start a tile takes as long as 12 of those.

@@ -145,7 +145,7 @@ PATHS = {
     "one element": ("vectorized", "flat", "contiguous contiguous broadcast"),
     "zero-dim": ("vectorized", "flat", "contiguous contiguous broadcast"),
     "outer product": ("strided", "nested_dims", "contiguous broadcast contiguous"),
-    "middle row": ("strided", "short_rows", "contiguous contiguous rows"),
+    "middle row": ("strided", "nested_dims", "contiguous contiguous contiguous"),
     "expanded": ("strided", "nested_dims", "contiguous contiguous broadcast"),
     "expanded both": ("strided", "nested_dims", "contiguous broadcast broadcast"),
     "sliding windows": ("strided", "nested_dims", "contiguous contiguous contiguous"),
@@ -293,6 +293,27 @@ def test_kernels_in_float_convert_lanes_themselves() -> None:
         assert (operand.lane_dtype, operand.staged) == ("bfloat16", False)
     with iterlab.force_path("generic"):
         assert lane_dtypes("add", y, y) == ["float32"] * 3
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "packed", "in_place"),
+    [
+        ("add", torch.float32, 31, 32),
+        ("add", torch.int32, 15, 16),
+        ("add", torch.float64, 7, 8),
+        ("add", torch.bfloat16, 63, 64),
+        ("add", torch.int8, 63, 64),
+        ("lt", torch.float64, 63, 64),  # a bool for each
+        ("exp", torch.float64, 63, 64),  # costly
+        ("clone", torch.float64, 63, 64),  # packed where the result lies
+    ],
+)
+def test_short_rows_are_packed(op: str, dtype: torch.dtype, packed: int, in_place: int) -> None:
+    for width, staged in ((packed, True), (in_place, False)):
+        x = torch.empty(500, width + 3, dtype=dtype, device="meta")[:, :width]
+        plan = iterlab.plan(op, *[x] * (1 if op in ("exp", "clone") else 2))
+        assert plan.operands[-1].staged == staged, width
+        assert (plan.reason == "short_rows") == staged, width
 
 
 def test_large_results_are_written_past_the_caches() -> None:

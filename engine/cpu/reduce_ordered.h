@@ -4,6 +4,7 @@
 #include "engine/cpu/reduce_few.h"
 
 #include <array>
+#include <cstdlib>
 #include <span>
 
 namespace iterlab::cpu {
@@ -211,6 +212,26 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
     }
   }
 
+  // Runs that end before a hardware prefetcher has found them, so far apart that they hardly lie in
+  // the caches: asked for a group ahead, sums over the outer and the inner dim of three took 0.6 to
+  // 0.8 of the time; longer or closer runs, 1.2 times.
+  static bool must_ask(std::span<const Run> runs) {
+    return runs.size() > 1 && runs[0].count * static_cast<int64_t>(sizeof(E)) <= 2048 &&
+           std::abs(runs[1].offset - runs[0].offset) >= 32 * 1024;
+  }
+  // The empty statement: Note [Prefetch].
+  static void ask_for(const char* data, std::span<const Run> runs, int64_t row_stride,
+                      int64_t rows) {
+    asm volatile("");
+    for (const Run& run : runs) {
+      const int64_t bytes = run.count * static_cast<int64_t>(sizeof(E));
+      for (int64_t r = 0; r < rows; ++r) {
+        const char* const begin = data + r * row_stride + run.offset;
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(begin + b, 0, 2);
+      }
+    }
+  }
+
   // Groups are neighbours: their runs are near each other.
   static void block_of_runs(const char* data, std::span<const Run> runs, int64_t row_stride,
                             int64_t rows, double number, char* row) {
@@ -221,10 +242,12 @@ struct OrderedLoops : StateLoops<Formula, OrderedVector<E, T>>, FewLoops<Formula
     const auto store = [&](int64_t r, const V(&total)[N]) {
       for (int n = 0; n < N; ++n) Access::store(out + n * rows + r, total[n], 1);
     };
+    const bool ask = must_ask(runs);
     int64_t r = 0;
     for (; r + G <= rows; r += G) {
       const char* starts[G];
       for (int g = 0; g < G; ++g) starts[g] = data + (r + g) * row_stride;
+      if (ask && r + 2 * G <= rows) ask_for(data + (r + G) * row_stride, runs, row_stride, G);
       V totals[G][N];
       block<G>(starts, runs, number, table, totals);
       for (int g = 0; g < G; ++g) store(r + g, totals[g]);

@@ -23,8 +23,10 @@ struct Tile {
 // between and every burst starts anew. The lines of the next tile are asked for before the formula
 // runs: into the first-level cache where it has room for them beside this tile's. GCC drops calls
 // of a function that does nothing but prefetch; the empty statement keeps them.
-inline void prefetch(const Tile& tile, int64_t element) {
+inline void prefetch(Tile tile, int64_t element) {
   asm volatile("");
+  if (tile.inner_stride == 0) tile.inner = 1;
+  if (tile.row_stride == 0) tile.rows = 1;
   const bool fits = tile.inner * tile.rows * element <= kRowTileBytes;
   const auto ask = [&](const char* line) {
     fits ? __builtin_prefetch(line) : __builtin_prefetch(line, 0, 2);
@@ -44,10 +46,19 @@ inline void prefetch(const Tile& tile, int64_t element) {
   }
 }
 
+// Rows of one value each, at least this many bytes long, are filled one by one; shorter ones are
+// transposed.
+inline constexpr int64_t kFillRowFrom = 64;
+
+inline bool fills_rows(const Tile& tile, int64_t element) {
+  return tile.inner_stride == 0 && tile.inner * element >= kFillRowFrom;
+}
+
 // The kernel for a tile's layout.
 inline GatherFn gather_for(const StageKernels& stage, const Tile& tile, int64_t element) {
   const int width = width_index(element);
   if (tile.inner_stride == element) return stage.gather_rows[width];
+  if (fills_rows(tile, element)) return stage.gather_strided[width];
   if (tile.row_stride == element && tile.rows > 1) return stage.gather_transposed[width];
   return stage.gather_strided[width];
 }
@@ -77,6 +88,11 @@ inline void stage_in(const StageKernels& stage, const Tile& tile, DType from, DT
       value = raw;
     }
     stage.fill[width_index(lane)](value, lanes, count);
+  } else if (cast != nullptr && fills_rows(tile, lane)) {
+    // The value of each row first; the rows from the last, which are written behind the values.
+    stage_in(stage, {tile.data, tile.row_stride, 0, tile.rows, 1}, from, to, lanes, raw);
+    for (int64_t r = tile.rows - 1; r >= 0; --r)
+      stage.fill[width_index(lane)](lanes + r * lane, lanes + r * tile.inner * lane, tile.inner);
   } else if (cast == nullptr) {
     gather_for(stage, tile, element)(tile.data, tile.inner_stride, tile.row_stride, lanes,
                                      tile.inner, tile.rows);
