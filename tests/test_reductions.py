@@ -161,7 +161,8 @@ def into(reduce: Any, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
 def test_elements_take_the_dtype_of_out(name: str, device: str) -> None:
     """As in torch, where there is no dtype argument: nothing is rounded or wraps around before."""
     x = torch.tensor([[1.75, 2.5, -3.25], [100.0, 27.0, 1.0]], device=device)
-    twin, ours = getattr(torch, name), getattr(torch.ops.iterlab, name)
+    ours = getattr(torch.ops.iterlab, name)
+    twin = torch.sum if name == "nansum" else getattr(torch, name)  # of integers from 2.12 on
     floating = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
     dtypes = (*samples.SIGNED, torch.bool, *floating)
     if name != "nansum":  # of real numbers alone
