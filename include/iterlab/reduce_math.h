@@ -155,7 +155,7 @@ ITERLAB_FN Lane<T> zero_if_nan(Lane<T> x) {
 // x * weight, and 0 where the weight is 0, whatever x is.
 template <class T>
 ITERLAB_FN Lane<T> weighted(Lane<T> x, Lane<T> weight) {
-  return weight.value == T(0) ? T(0) : x.value * weight.value;
+  return weight.value == T(0) ? Lane<T>(T(0)) : x * weight;
 }
 // Whether a <= b in all lanes, and x where a <= b, else otherwise; NaN is not at most anything.
 template <class T>
